@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cmd::{check, doc, lab, predict, record, repro, whatif};
+use crate::cmd::{check, doc, lab, live, predict, record, repro, whatif};
 use crate::flags::ExplainFlags;
 
 /// Tells why a TCP transfer took as long as it did, from a capture of it.
@@ -47,6 +47,9 @@ pub enum Command {
     /// Check whether this machine is set up for fast TCP, and what its counters say goes wrong
     #[command(after_help = check::AFTER)]
     Check(check::CheckFlags),
+    /// Show what holds the connections that are open now
+    #[command(after_help = live::AFTER)]
+    Live(live::LiveFlags),
     /// Print a captured connection as a packetdrill script
     Repro(repro::ReproFlags),
     /// Print an empty page for the browser: captures dropped on it are explained there, and nothing is uploaded

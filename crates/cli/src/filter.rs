@@ -19,10 +19,17 @@
 //! A host's name is compared with the names a packet listing prints; nothing is looked up.
 //!
 //! Left out: port names, and all that does not name a connection.
+//!
+//! Of connections that are open now (`tcpwhy live`) more can be asked (`open.rs`), and `src` is this host's end.
+
+mod open;
 
 use std::net::{IpAddr, SocketAddr};
 
-use tcpwhy::report::Connection;
+use tcpwhy::host::snapshot::State as Tcp;
+use tcpwhy::report::{Connection, State};
+
+pub use open::Open;
 
 /// A checked filter.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -46,6 +53,18 @@ enum Node {
     Or(Vec<Node>),
     Not(Box<Node>),
     Match(Side, What),
+    Open(Ask),
+}
+
+/// What only an open connection can be asked.
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Ask {
+    /// One of these holds it.
+    States(Vec<State>),
+    Tcp(Tcp),
+    /// Its name or number.
+    Process(String),
+    Slow,
 }
 
 /// Which end of the connection has to match.
@@ -76,7 +95,11 @@ impl Filter {
     /// # Errors
     /// It does not follow the grammar; the error points at the place.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
-        let mut parser = Parser { text, tokens: tokens(text), at: 0, last: None };
+        Self::parse_of(text, false)
+    }
+
+    fn parse_of(text: &str, is_open: bool) -> Result<Self, FilterError> {
+        let mut parser = Parser { text, tokens: tokens(text), at: 0, last: None, is_open };
         let node = parser.expression(0)?;
         match parser.peek() {
             None => Ok(Self(node)),
@@ -106,6 +129,8 @@ impl Node {
             Self::Match(Side::Client, what) => what.accepts(client),
             Self::Match(Side::Server, what) => what.accepts(server),
             Self::Match(Side::Either, what) => what.accepts(client) || what.accepts(server),
+            // Of a captured connection nobody can ask that.
+            Self::Open(_) => false,
         }
     }
 
@@ -114,6 +139,7 @@ impl Node {
             Self::And(nodes) | Self::Or(nodes) => nodes.iter().any(Self::names_a_host),
             Self::Not(node) => node.names_a_host(),
             Self::Match(_, what) => matches!(what, What::Host { .. }),
+            Self::Open(_) => false,
         }
     }
 }
@@ -182,6 +208,7 @@ struct Parser<'a> {
     tokens: Vec<(usize, &'a str)>,
     at: usize,
     last: Option<Qualifiers>,
+    is_open: bool,
 }
 
 impl<'a> Parser<'a> {
@@ -241,6 +268,11 @@ impl<'a> Parser<'a> {
     }
 
     fn primitive(&mut self) -> Result<Node, FilterError> {
+        if self.is_open
+            && let Some(asked) = self.asked()?
+        {
+            return Ok(Node::Open(asked));
+        }
         let protocol = match self.peek() {
             Some("tcp") => Some(What::Anything),
             Some("ip") => Some(What::V4),
@@ -299,6 +331,7 @@ impl<'a> Parser<'a> {
             "expected `host`, `net`, `port`, `portrange`, `src`, `dst`, `client`, `server`, \
              `tcp`, `not` or `(`"
                 .to_owned()
+                + if self.is_open { ", or `state=`, `tcp=`, `process=`, `slow`" } else { "" }
         };
         let what = self.peek().and_then(|word| match kind {
             Kind::Host => word.parse().ok().map(host).or_else(|| host_name(word, announced)),

@@ -90,6 +90,9 @@ fn command() -> Exit {
         Some(Command::Check(check)) => {
             return told(cmd::check::run(&check, &Surroundings::of_process()));
         }
+        Some(Command::Live(live)) => {
+            return told(cmd::live::run(&live, &Surroundings::of_process()));
+        }
         Some(Command::Repro(repro)) => return told(cmd::repro::run(&repro)),
         Some(Command::Whatif(whatif)) => return told(cmd::whatif::run(&whatif)),
         Some(Command::Predict(predict)) => return cmd::predict::run(&predict),

@@ -5,6 +5,7 @@ pub mod doc;
 pub mod explain;
 mod hosts;
 pub mod lab;
+pub mod live;
 mod one;
 pub mod page;
 pub mod predict;

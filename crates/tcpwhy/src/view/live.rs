@@ -18,7 +18,7 @@ const SHOWN: usize = 8;
 const LISTED: usize = 10;
 
 /// Who is who: the socket's own end and its peer.
-const ENDS: Ends = Ends { sender: "sender", receiver: "receiver" };
+pub(super) const ENDS: Ends = Ends { sender: "sender", receiver: "receiver" };
 
 /// What holds the connections of a host, those that stand still first; nothing if none has something to send and no reader lags.
 pub fn sockets(snapshot: &Snapshot, width: usize, color: bool) -> String {
@@ -210,7 +210,7 @@ pub const fn cell(state: State) -> &'static str {
     }
 }
 
-fn capital(text: &str) -> String {
+pub(super) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

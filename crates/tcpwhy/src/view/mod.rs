@@ -40,6 +40,7 @@ mod icmp;
 mod link;
 pub mod live;
 mod numbers;
+pub mod open;
 pub mod plot;
 mod quality;
 pub mod rounds;

@@ -1,0 +1,189 @@
+//! `tcpwhy live`: what holds the connections that are open now.
+//!
+//! ```text
+//! Source (this host, or a file) -> Sample -> Watch (core: Course) -> text, JSON, a summary
+//! ```
+//!
+//! A signal ends it as the end of its time does.
+
+mod flags;
+mod save;
+mod source;
+mod watch;
+
+use std::io::{self, BufWriter};
+
+use anyhow::Context as _;
+use serde::Serialize;
+use tcpwhy::live::{Connection, Line};
+use tcpwhy::view::open::{self, Open};
+use tcpwhy_linux::collect::Netns;
+use tcpwhy_linux::live::Options;
+use tcpwhy_linux::record::Stop;
+
+use crate::exit::Exit;
+use crate::filter::Filter;
+use crate::options::Surroundings;
+use crate::{complain, output};
+use save::Save;
+use source::Source;
+use watch::{Pace, Watch};
+
+pub use flags::{AFTER, LiveFlags};
+
+/// Looks, judges, prints.
+///
+/// # Errors
+/// What was named cannot be looked at or read, or the answer cannot be written.
+pub fn run(flags: &LiveFlags, around: &Surroundings) -> anyhow::Result<Exit> {
+    let filter = match flags.filter.as_deref().map(Filter::parse_open).transpose() {
+        Ok(filter) => filter,
+        Err(error) => {
+            complain(&error.to_string());
+            return Ok(Exit::Usage);
+        }
+    };
+    let stop = Stop::listen().context("cannot listen for Ctrl-C")?;
+    let source = match &flags.file {
+        Some(path) => Source::file(path)?,
+        None => Source::host(&options(flags, filter.as_ref()))?,
+    };
+    let save = flags.save.as_deref().map(|path| Save::create(path, flags.force)).transpose()?;
+    let watch = Watch::new(source, filter, save, STRIP);
+    let written = if flags.json {
+        json(watch, flags, &stop)
+    } else if flags.duration.is_some() || flags.file.is_some() && !flags.once {
+        summary(watch, flags, &stop, around)
+    } else {
+        once(watch, flags, &stop, around)
+    };
+    written.map(|()| Exit::Analysed)
+}
+
+fn options(flags: &LiveFlags, filter: Option<&Filter>) -> Options {
+    Options {
+        netns: flags.netns.as_deref().map(Netns::parse),
+        container: flags.container.clone(),
+        pod: flags.pod.clone(),
+        ends: filter.and_then(Filter::ends).unwrap_or_default(),
+        processes: true,
+    }
+}
+
+/// Two looks; of a file, all.
+fn once(
+    mut watch: Watch,
+    flags: &LiveFlags,
+    stop: &Stop,
+    around: &Surroundings,
+) -> anyhow::Result<()> {
+    let mut pace = Pace::new(flags.interval, None);
+    while watch.look()? {
+        say(&watch);
+        let is_enough = !watch.is_replay() && (watch.looks == 2 || !pace.wait(stop));
+        if is_enough || stop.within(Some(0)).unwrap_or(true) {
+            break;
+        }
+    }
+    let text = open::now(&shown(&watch), around.columns(flags.width), around.color(flags.color));
+    output::tell(&text, false).context("cannot write the answer")
+}
+
+/// Looks until the end, then says where the time went.
+fn summary(
+    mut watch: Watch,
+    flags: &LiveFlags,
+    stop: &Stop,
+    around: &Surroundings,
+) -> anyhow::Result<()> {
+    let mut pace = Pace::new(flags.interval, flags.duration);
+    let mut ended = Vec::new();
+    let mut more = 0;
+    while watch.look()? {
+        say(&watch);
+        let room = MOST_ENDED.saturating_sub(ended.len());
+        more += watch.ended.len().saturating_sub(room) as u64;
+        ended.extend(watch.ended.drain(..).take(room));
+        let is_asked =
+            if watch.is_replay() { stop.within(Some(0)).unwrap_or(true) } else { !pace.wait(stop) };
+        if is_asked {
+            break;
+        }
+    }
+    let shown = Open { ended: &ended, ended_more: more, ..shown(&watch) };
+    let text = open::summary(&shown, around.columns(flags.width), around.color(flags.color));
+    output::tell(&text, false).context("cannot write the answer")
+}
+
+fn shown(watch: &Watch) -> Open<'_> {
+    Open {
+        connections: watch.ranked(),
+        ended: &[],
+        ended_more: 0,
+        processes: watch.processes.iter().map(|(pid, name)| (*pid, &**name)).collect(),
+        listeners: &watch.listeners,
+        time_wait: watch.time_wait,
+        now_ns: watch.t_ns,
+        first_ns: watch.first_ns,
+        looks: watch.looks,
+    }
+}
+
+fn say(watch: &Watch) {
+    watch.said.iter().for_each(|said| complain(said));
+}
+
+/// A connection at a look, as a program reads it.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    line: Line<'a>,
+    /// This look is the last at it.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    ended: bool,
+}
+
+/// One line for each connection at each look.
+fn json(mut watch: Watch, flags: &LiveFlags, stop: &Stop) -> anyhow::Result<()> {
+    let mut pace = Pace::new(flags.interval, flags.duration);
+    let mut out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
+    while watch.look()? {
+        say(&watch);
+        let open = watch.connections().map(|each| (each, false));
+        let all = watch.ended.iter().map(|each| (each, true)).chain(open);
+        match lines(&mut out, &watch, all) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                // What is left in it cannot be written either.
+                let _ = out.into_parts();
+                return Ok(());
+            }
+            other => other.context("cannot write the answer")?,
+        }
+        let is_asked =
+            if watch.is_replay() { stop.within(Some(0)).unwrap_or(true) } else { !pace.wait(stop) };
+        if is_asked {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn lines<'a>(
+    out: &mut impl io::Write,
+    watch: &Watch,
+    all: impl Iterator<Item = (&'a Connection, bool)>,
+) -> io::Result<()> {
+    for (connection, ended) in all {
+        let line = connection.line(watch.process(connection), true);
+        serde_json::to_writer(&mut *out, &Told { line, ended })?;
+        out.write_all(b"\n")?;
+    }
+    out.flush()
+}
+
+/// Looks that are kept of each connection. Ours: a line of a terminal.
+const STRIP: usize = 60;
+/// Ended connections that a summary tells of one by one. Ours.
+const MOST_ENDED: usize = 100_000;
+/// Bytes of JSON written at a time. Ours: not measured.
+const BUFFER: usize = 1 << 16;

@@ -1,0 +1,170 @@
+//! Look after look: what every view shows.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tcpwhy::host::snapshot::Listener;
+use tcpwhy::live::{Connection, Course};
+use tcpwhy_linux::record::{Clock, Stop};
+
+use super::save::Save;
+use super::source::Source;
+use crate::filter::{Filter, Open};
+
+/// What was seen so far.
+pub(crate) struct Watch {
+    source: Source,
+    save: Option<Save>,
+    filter: Option<Filter>,
+    /// Its connections.
+    pub(crate) course: Course,
+    /// Those that have ended since the look before.
+    pub(crate) ended: Vec<Connection>,
+    /// Of the last look.
+    pub(crate) listeners: Vec<Listener>,
+    /// Names of processes; those that have ended stay as long as their connections are told of.
+    pub(crate) processes: BTreeMap<u32, String>,
+    /// Connections in `TIME_WAIT`.
+    pub(crate) time_wait: u64,
+    /// When the last look was, in nanoseconds since 1970.
+    pub(crate) t_ns: u64,
+    /// When the first was.
+    pub(crate) first_ns: u64,
+    /// How many there were.
+    pub(crate) looks: u64,
+    /// What could not be seen at the last look and was not said before.
+    pub(crate) said: Vec<String>,
+}
+
+impl Watch {
+    /// `strip` is how many looks are kept of each connection.
+    pub(crate) fn new(
+        source: Source,
+        filter: Option<Filter>,
+        save: Option<Save>,
+        strip: usize,
+    ) -> Self {
+        Self {
+            source,
+            save,
+            filter,
+            course: Course::new(strip),
+            ended: Vec::new(),
+            listeners: Vec::new(),
+            processes: BTreeMap::new(),
+            time_wait: 0,
+            t_ns: 0,
+            first_ns: 0,
+            looks: 0,
+            said: Vec::new(),
+        }
+    }
+
+    /// Looks; `false` where there is nothing more, as at the end of a file.
+    ///
+    /// # Errors
+    /// The kernel does not answer, or the file cannot be read or written.
+    pub(crate) fn look(&mut self) -> anyhow::Result<bool> {
+        self.ended.clear();
+        let Some(sample) = self.source.next()? else { return Ok(false) };
+        self.said.clone_from(&sample.said);
+        if let Some(save) = &mut self.save
+            && let Some(why) = save.put(&sample)?
+        {
+            self.said.push(why);
+            self.save = None;
+        }
+        self.t_ns = sample.t_ns;
+        if self.looks == 0 {
+            self.first_ns = sample.t_ns;
+        }
+        self.looks += 1;
+        (self.listeners, self.time_wait) = (sample.listeners, sample.time_wait);
+        self.processes.extend(sample.processes);
+        for socket in sample.ended {
+            self.course.ended(sample.t_ns, socket);
+        }
+        self.course.take(sample.t_ns, sample.sockets);
+        self.ended = self.course.take_ended();
+        let (filter, processes) = (&self.filter, &self.processes);
+        self.ended.retain(|each| is_asked_for(filter.as_ref(), processes, each));
+        Ok(true)
+    }
+
+    /// Open connections that were asked for, what hurts first.
+    pub(crate) fn ranked(&self) -> Vec<&Connection> {
+        let mut all = self.course.ranked();
+        all.retain(|each| is_asked_for(self.filter.as_ref(), &self.processes, each));
+        all
+    }
+
+    /// Those that were asked for, in no order.
+    pub(crate) fn connections(&self) -> impl Iterator<Item = &Connection> {
+        self.course
+            .connections()
+            .filter(|each| is_asked_for(self.filter.as_ref(), &self.processes, each))
+    }
+
+    /// The name of the process that holds a connection.
+    pub(crate) fn process(&self, connection: &Connection) -> Option<&str> {
+        let owner = connection.socket.owner?;
+        self.processes.get(&owner.pid).map(String::as_str)
+    }
+
+    /// Looks are as far apart as they were, not as they are asked for.
+    pub(crate) const fn is_replay(&self) -> bool {
+        matches!(self.source, Source::File(_))
+    }
+}
+
+fn is_asked_for(
+    filter: Option<&Filter>,
+    processes: &BTreeMap<u32, String>,
+    connection: &Connection,
+) -> bool {
+    filter.is_none_or(|filter| {
+        let socket = &connection.socket;
+        filter.accepts_open(&Open {
+            local: socket.local,
+            remote: socket.remote,
+            tcp_state: socket.state,
+            state: connection.held.as_ref().map(|held| held.state),
+            process: socket
+                .owner
+                .map(|owner| (owner.pid, processes.get(&owner.pid).map_or("", String::as_str))),
+            lags: connection.lags(),
+        })
+    })
+}
+
+/// When looks are due.
+pub(crate) struct Pace {
+    every_ns: u64,
+    due_ns: u64,
+    end_ns: Option<u64>,
+}
+
+impl Pace {
+    /// From now on, for so long.
+    pub(crate) fn new(every: Duration, length: Option<Duration>) -> Self {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let now = Clock::Monotonic.now();
+        let end_ns = length.map(|length| now.saturating_add(ns(length)));
+        Self { every_ns: ns(every).max(1), due_ns: now, end_ns }
+    }
+
+    /// Waits until a look is due; `false` if the time is over or the user has asked for the end. Looks that were missed are
+    /// left out.
+    pub(crate) fn wait(&mut self, stop: &Stop) -> bool {
+        let now = Clock::Monotonic.now();
+        self.due_ns += self.every_ns;
+        if self.due_ns < now {
+            self.due_ns += (now - self.due_ns).div_ceil(self.every_ns) * self.every_ns;
+        }
+        // A little late is the last one, too: the end falls on a look.
+        if self.end_ns.is_some_and(|end| self.due_ns > end.saturating_add(self.every_ns / 2)) {
+            return false;
+        }
+        !stop.within(Some(self.due_ns - now)).unwrap_or(true)
+    }
+}
