@@ -25,6 +25,17 @@ pub(crate) struct Owners {
     nobodys: HashSet<u64>,
 }
 
+/// Who holds a socket.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Holder {
+    /// It was not looked for, or the search was ended before.
+    NotAsked,
+    /// Nobody was found.
+    Nobody,
+    /// This process.
+    Is(Owner),
+}
+
 impl Owners {
     /// Joins the sockets of a look to those who hold them, and tells how these are doing.
     pub(super) fn join(&mut self, look: &mut Look, blind: &mut Blind) {
@@ -54,10 +65,13 @@ impl Owners {
         look.processes = Some(described.filter_map(|pid| Some((pid, describe(pid)?))).collect());
     }
 
-    /// Who holds the socket of this inode; `None` if that was not looked for, or the search was ended before.
-    pub(crate) fn holder(&self, inode: u64) -> Option<Option<Owner>> {
-        let known = self.known.get(&inode).map(|owner| Some(*owner));
-        known.or_else(|| self.nobodys.contains(&inode).then_some(None))
+    /// Who holds the socket of this inode, as far as that was looked for.
+    pub(crate) fn holder(&self, inode: u64) -> Holder {
+        match self.known.get(&inode) {
+            Some(owner) => Holder::Is(*owner),
+            None if self.nobodys.contains(&inode) => Holder::Nobody,
+            None => Holder::NotAsked,
+        }
     }
 
     /// Looks for those who hold `wanted`. Whoever is not found now is not looked for again.

@@ -7,7 +7,7 @@ use tcpwhy::host::snapshot::Owner;
 
 use super::Sample;
 use crate::collect::blind::{Blind, name};
-use crate::collect::processes::Owners;
+use crate::collect::processes::{Holder, Owners};
 use crate::sys::{Clock, taken_by_this_thread};
 
 /// After a search that took so long there is none for so many times that. Ours: a hundredth of a processor.
@@ -54,11 +54,12 @@ impl Holders {
             if inode == 0 {
                 return None;
             }
-            let known = self.owners.holder(inode);
-            if known.is_none() {
-                unknown.insert(inode);
+            match self.owners.holder(inode) {
+                Holder::Is(owner) => return Some(owner),
+                Holder::Nobody => {}
+                Holder::NotAsked => drop(unknown.insert(inode)),
             }
-            known.flatten()
+            None
         };
         for socket in &mut sample.sockets {
             socket.owner = holder(socket.inode);
@@ -97,7 +98,7 @@ impl Holders {
         for unseen in blind.into_unseen() {
             let grant = unseen.grant.unwrap_or_default();
             if self.said.insert(format!("{} {grant}", unseen.source)) {
-                let of = unseen.of.map_or_else(|| "some processes".to_owned(), |of| of);
+                let of = unseen.of.unwrap_or_else(|| "some processes".to_owned());
                 let then = if grant.is_empty() { String::new() } else { format!("; {grant}") };
                 words.push(format!(
                     "which processes hold the sockets is not known of all: {of}: {}{then}",

@@ -95,19 +95,10 @@ pub struct Sampler {
     /// From the monotonic clock to that of captures.
     since_1970_ns: u64,
     to_say: Vec<String>,
-    once: Once,
+    /// What was said already.
+    said: Vec<&'static str>,
     /// Sockets of the last look, for room.
     last: usize,
-}
-
-/// What was said already.
-#[derive(Debug, Default)]
-struct Once {
-    interrupted: bool,
-    cut: bool,
-    lost: bool,
-    odd: bool,
-    groups: bool,
 }
 
 impl Sampler {
@@ -149,7 +140,7 @@ impl Sampler {
             holders: options.processes.then(Holders::default),
             since_1970_ns: Clock::Real.now().saturating_sub(Clock::Monotonic.now()),
             to_say,
-            once: Once::default(),
+            said: Vec::new(),
             last: 0,
         })
     }
@@ -168,8 +159,8 @@ impl Sampler {
         for family in [libc::AF_INET, libc::AF_INET6] {
             match self.family(family, &mut sample, &mut odd) {
                 Ok(Answer::Whole) => {}
-                Ok(Answer::Interrupted) => self.say_once(|once| &mut once.interrupted, INTERRUPTED),
-                Ok(Answer::Cut) => self.say_once(|once| &mut once.cut, CUT),
+                Ok(Answer::Interrupted) => self.say_once(INTERRUPTED),
+                Ok(Answer::Cut) => self.say_once(CUT),
                 // A kernel without IPv6.
                 Err(error)
                     if family == libc::AF_INET6 && error.raw_os_error() == Some(libc::ENOENT) => {}
@@ -185,10 +176,7 @@ impl Sampler {
         }
         self.hear(&mut sample);
         if odd {
-            self.say_once(
-                |once| &mut once.odd,
-                "some of the kernel's answers make no sense, and are left out",
-            );
+            self.say_once("some of the kernel's answers make no sense, and are left out");
         }
         self.last = sample.sockets.len();
         if let Some(holders) = &mut self.holders {
@@ -231,7 +219,7 @@ impl Sampler {
             }
         });
         if without_group {
-            self.say_once(|once| &mut once.groups, NO_GROUPS);
+            self.say_once(NO_GROUPS);
         }
         answer
     }
@@ -252,10 +240,7 @@ impl Sampler {
             }
         });
         if !matches!(answer, Ok(Answer::Whole)) {
-            self.say_once(
-                |once| &mut once.lost,
-                "more connections ended at once than the kernel could tell",
-            );
+            self.say_once("more connections ended at once than the kernel could tell");
         }
         if !sample.ended.is_empty() {
             let gone: HashSet<u64> = sample.ended.iter().map(|socket| socket.cookie).collect();
@@ -263,8 +248,10 @@ impl Sampler {
         }
     }
 
-    fn say_once(&mut self, flag: impl Fn(&mut Once) -> &mut bool, words: &str) {
-        if !core::mem::replace(flag(&mut self.once), true) {
+    /// There are a few such words only.
+    fn say_once(&mut self, words: &'static str) {
+        if !self.said.contains(&words) {
+            self.said.push(words);
             self.to_say.push(words.to_owned());
         }
     }

@@ -1,6 +1,6 @@
 //! Looks at sockets of this process, over the loopback interface.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
 use super::*;
@@ -59,14 +59,14 @@ fn one_that_is_destroyed_is_told_with_its_last_figures() {
     let port = listener.local_addr().expect("bound").port();
     let mut sampler = sampler(vec![Ends::Ports(port, port)]);
     if sampler.destroyed.is_none() {
-        println!("skipped: what is destroyed is not told to this user");
+        // To this user it is not told.
         return;
     }
     let mut client = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
     client.write_all(b"some bytes").expect("room");
     let mut server = listener.accept().expect("one waits").0;
     let seen = sampler.sample().expect("a look").sockets;
-    std::io::Read::read_exact(&mut server, &mut [0; 10]).expect("they came");
+    server.read_exact(&mut [0; 10]).expect("they came");
     let cookie =
         seen.iter().find(|socket| socket.local.port() != port).expect("the client's").cookie;
     drop((client, server));

@@ -52,11 +52,13 @@ pub fn now(open: &Open<'_>, width: usize, color: bool) -> String {
         page.wrapped(0, 2, &[(Ink::Faint, format!("{more} more are held; --json tells all"))]);
     }
     page.blank();
-    let resting = count(idle as u64, "connection");
-    let resting = if shown.is_empty() {
-        format!("Nothing holds any connection; {resting} with nothing to send.")
+    let idle = count(idle as u64, "connection");
+    let resting = if open.connections.is_empty() {
+        "No such connection is open.".to_owned()
+    } else if shown.is_empty() {
+        format!("Nothing holds any connection; {idle} with nothing to send.")
     } else {
-        format!("{resting} with nothing to send.")
+        format!("{idle} with nothing to send.")
     };
     page.wrapped(0, 2, &[plain(resting)]);
     listeners(&mut page, open);

@@ -20,7 +20,7 @@ holds each takes root or CAP_SYS_PTRACE, the last figures of those that end CAP_
   sudo tcpwhy live --container 3f4e5d6c --once   a container, by its id; --pod for all of a pod
   tcpwhy live --for 5m --save slow.jsonl; tcpwhy live slow.jsonl
 
-A filter has the words of `explain --filter` (docs/filters.md), in which `src` and `client` are this host's end, and besides
+A filter has the words of `explain --filter`, in which `src` and `client` are this host's end, and besides
 state=NAME, where rwnd stands for all of rwnd.*, tcp=ESTABLISHED, process=NAME or its number, and slow: something holds
 it that is not a program.
 
@@ -45,7 +45,7 @@ pub struct LiveFlags {
     /// End after this time, and say where the time of each connection went: 30s, 5m
     #[arg(long = "for", value_name = "TIME", value_parser = number::duration, conflicts_with = "once")]
     pub duration: Option<Duration>,
-    /// Only these connections: 'port 443 and slow', 'net 10.0.0.0/8', 'state=rto_wait or state=zero_window'
+    /// Only these connections: `port 443 and slow`, `net 10.0.0.0/8`, `state=rto_wait or state=zero_window`
     #[arg(long, value_name = "EXPRESSION")]
     pub filter: Option<String>,
 

@@ -137,11 +137,11 @@ fn is_asked_for(
     })
 }
 
-/// When looks are due.
+/// When looks are due, in nanoseconds.
 pub(crate) struct Pace {
-    every_ns: u64,
-    due_ns: u64,
-    end_ns: Option<u64>,
+    every: u64,
+    due: u64,
+    end: Option<u64>,
 }
 
 impl Pace {
@@ -149,22 +149,22 @@ impl Pace {
     pub(crate) fn new(every: Duration, length: Option<Duration>) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let now = Clock::Monotonic.now();
-        let end_ns = length.map(|length| now.saturating_add(ns(length)));
-        Self { every_ns: ns(every).max(1), due_ns: now, end_ns }
+        let end = length.map(|length| now.saturating_add(ns(length)));
+        Self { every: ns(every).max(1), due: now, end }
     }
 
     /// Waits until a look is due; `false` if the time is over or the user has asked for the end. Looks that were missed are
     /// left out.
     pub(crate) fn wait(&mut self, stop: &Stop) -> bool {
         let now = Clock::Monotonic.now();
-        self.due_ns += self.every_ns;
-        if self.due_ns < now {
-            self.due_ns += (now - self.due_ns).div_ceil(self.every_ns) * self.every_ns;
+        self.due += self.every;
+        if self.due < now {
+            self.due += (now - self.due).div_ceil(self.every) * self.every;
         }
         // A little late is the last one, too: the end falls on a look.
-        if self.end_ns.is_some_and(|end| self.due_ns > end.saturating_add(self.every_ns / 2)) {
+        if self.end.is_some_and(|end| self.due > end.saturating_add(self.every / 2)) {
             return false;
         }
-        !stop.within(Some(self.due_ns - now)).unwrap_or(true)
+        !stop.within(Some(self.due - now)).unwrap_or(true)
     }
 }
