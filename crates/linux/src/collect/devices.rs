@@ -17,6 +17,7 @@ mod sysfs;
 mod told;
 
 pub(super) use bonds::bonds;
+pub(super) use ioctl::counters as driver_counters;
 pub(super) use sysfs::Sysfs;
 
 /// What was seen of interfaces, by their numbers.

@@ -77,7 +77,7 @@ fn devices(look: &mut Look, kept: &mut Kept, blind: &mut Blind) {
 }
 
 /// The counters by group and name; a table that is broken is kept as far as it goes.
-fn counters(blind: &mut Blind) -> Option<tables::Grouped<i64>> {
+pub(super) fn counters(blind: &mut Blind) -> Option<tables::Grouped<i64>> {
     let mut all = Counters::default();
     for file in ["snmp", "netstat"] {
         let path = format!("/proc/thread-self/net/{file}");

@@ -168,6 +168,13 @@ fn stat(text: &str) -> Option<Stat<'_>> {
     Some(Stat(columns))
 }
 
+/// Two numbers: `net.ipv4.ip_local_port_range`.
+pub(super) fn range(text: &str) -> Option<[u16; 2]> {
+    let mut numbers = text.split_whitespace().map(str::parse);
+    let (low, high) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    (low <= high).then_some([low, high])
+}
+
 /// `/proc/sys/fs/file-nr`: in use (the second number, free ones, is always 0 since Linux 2.6), and the most.
 pub(super) fn file_nr(text: &str) -> Option<[u64; 2]> {
     let mut numbers = text.split_ascii_whitespace().map_while(|word| word.parse().ok());
@@ -276,6 +283,12 @@ mod tests {
         assert_eq!(neighbours("entries allocs table_fulls\n0000000a 00000001\n"), None, "cut");
         let found = conntrack("entries drop early_drop\n1 2 3\n1 ff 0\n", 7, 8).expect("a header");
         assert_eq!((found.count, found.max, found.stat["drop"]), (7, 8, 257));
+    }
+
+    #[test]
+    fn a_range_of_ports_has_two_ends() {
+        assert_eq!(range("32768\t60999\n"), Some([32768, 60999]));
+        assert_eq!([range("60999 32768"), range("1"), range("1 70000")], [None; 3]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(super) fn describe(link: &mut Link) {
 }
 
 /// `ETHTOOL_GSTATS`; `None` where the driver has none.
-pub(super) fn counters(device: &str) -> Option<BTreeMap<String, u64>> {
+pub(in crate::collect) fn counters(device: &str) -> Option<BTreeMap<String, u64>> {
     let names = strings(device, ETH_SS_STATS)?;
     // `ethtool_stats`: command, how many, and the numbers.
     let mut place = vec![0; 8 + 8 * with_room_to_grow(names.len())];
