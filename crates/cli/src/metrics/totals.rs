@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use tcpwhy::host::snapshot::{Link, Listener, Socket};
 use tcpwhy::live::{Connection, Course};
 
@@ -60,7 +61,7 @@ impl<'a> Seen<'a> {
 pub struct Metrics {
     rules: Rules,
     groups: Groups,
-    pins: HashMap<Key, Pin>,
+    pins: HashMap<Key, Pin, RandomState>,
     /// Those that ended in this look and the one before: a dump that was cut short ends what lives on.
     gone: [HashMap<u64, Values>; 2],
     drops: HashMap<(SocketAddr, u64), u32>,
@@ -122,7 +123,7 @@ impl Metrics {
         let groups = Groups::new(rules.groups);
         let totals = Totals { groups_limit: rules.groups, ..Totals::default() };
         let (pins, gone, drops) =
-            (HashMap::new(), [HashMap::new(), HashMap::new()], HashMap::new());
+            (HashMap::default(), [HashMap::new(), HashMap::new()], HashMap::new());
         let mut all = Self { rules, groups, pins, gone, drops, totals };
         all.fit();
         all
@@ -165,20 +166,25 @@ impl Metrics {
 
     fn open(&mut self, connection: &Connection, seen: &Seen<'_>, ports: &Ports, is_first: bool) {
         let socket = &connection.socket;
-        let (key, look) = (Key::of(socket), self.totals.looks);
-        let (mut pin, is_new) = self.pin(socket, seen, ports);
-        pin.syn = pin.syn.max(syn_retries(socket));
-        self.pins.insert(key, pin);
-        self.groups.uses(pin.group, look);
-        let values = Values::of(socket, pin.syn);
-        let gone = self.gone.iter().find_map(|gone| gone.get(&socket.cookie)).copied();
-        let tally = &mut self.totals.groups[pin.group].1;
-        match gone.filter(|_| is_new) {
-            _ if is_first => tally.take_off(values),
-            Some(before) => tally.take_off(before.least(values)),
-            None => tally.opened += u64::from(is_new),
+        let (key, retries) = (Key::of(socket), syn_retries(socket));
+        let (pin, is_new) = self.pin(socket, seen, ports);
+        let pin = Pin { syn: pin.syn.max(retries), ..pin };
+        self.groups.uses(pin.group, self.totals.looks);
+        if is_new || retries > 0 {
+            self.pins.insert(key, pin);
         }
+        let values = Values::of(socket, pin.syn);
+        let tally = &mut self.totals.groups[pin.group].1;
         tally.open(connection, values);
+        if is_first {
+            tally.take_off(values);
+        } else if is_new {
+            let gone = self.gone.iter().find_map(|gone| gone.get(&socket.cookie));
+            match gone {
+                Some(before) => tally.take_off(before.least(values)),
+                None => tally.opened += 1,
+            }
+        }
     }
 
     fn end(&mut self, connection: &Connection, seen: &Seen<'_>, ports: &Ports) {
