@@ -30,7 +30,7 @@ pub enum ServeError {
     )]
     Address(String),
     /// Somebody has it.
-    #[error("{0} is in use: another program listens there (`ss -ltnp 'sport = :{port}'` names it); choose another port, or 0 for any free one", port = .0.port())]
+    #[error("{0} is in use: another program listens there (`ss -ltnp 'sport = :{port}'` names it); choose another one, or port 0 for any that is free", port = .0.port())]
     InUse(SocketAddr),
     /// It is not allowed.
     #[error(

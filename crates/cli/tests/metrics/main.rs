@@ -4,3 +4,5 @@
 mod common;
 mod packaging;
 mod prometheus;
+mod scraped;
+mod server;

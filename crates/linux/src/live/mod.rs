@@ -84,6 +84,7 @@ pub enum LiveError {
 /// What takes looks.
 #[derive(Debug)]
 pub struct Sampler {
+    netns: Option<Netns>,
     diag: Diag,
     /// The kernel's own word of those that are destroyed, where that is allowed.
     destroyed: Option<Netlink>,
@@ -132,6 +133,7 @@ impl Sampler {
             })
             .ok();
         Ok(Self {
+            netns,
             diag,
             destroyed,
             program: ends::program(&options.ends),
@@ -143,6 +145,11 @@ impl Sampler {
             said: Vec::new(),
             last: 0,
         })
+    }
+
+    /// The namespace that is looked at, where it is not that of the caller.
+    pub const fn netns(&self) -> Option<&Netns> {
+        self.netns.as_ref()
     }
 
     /// Looks.

@@ -18,6 +18,7 @@ holds each takes root or CAP_SYS_PTRACE, the last figures of those that end CAP_
   tcpwhy live --for 30s --filter 'process=nginx'
   tcpwhy live --json --interval 5s --filter 'net 10.0.0.0/8' | jq -c 'select(.state == \"rto_wait\")'
   sudo tcpwhy live --container 3f4e5d6c --once   a container, by its id; --pod for all of a pod
+  tcpwhy live --metrics 127.0.0.1:9464           what connections wait for, for Prometheus
   tcpwhy live --for 5m --save slow.jsonl; tcpwhy live slow.jsonl
 
 A filter has the words of `explain --filter`, in which `src` and `client` are this host's end, and besides
@@ -58,6 +59,13 @@ pub struct LiveFlags {
     /// Look at a pod, by its UID
     #[arg(long, value_name = "UID")]
     pub pod: Option<String>,
+
+    /// Serve what the looks add up to as metrics for Prometheus: 127.0.0.1:9464, :9464 (docs/metrics.md)
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["file", "once", "json", "filter"])]
+    pub metrics: Option<String>,
+    /// Names of ports, peers and control groups in metrics, as a file in TOML
+    #[arg(long, value_name = "FILE", requires = "metrics")]
+    pub metrics_rules: Option<PathBuf>,
 
     /// Write all looks to a file, to look at them again; at most 1 GiB
     #[arg(long, value_name = "FILE")]

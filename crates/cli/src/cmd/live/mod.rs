@@ -1,13 +1,14 @@
 //! `tcpwhy live`: what holds the connections that are open now.
 //!
 //! ```text
-//! Source (this host, or a file) -> Sample -> Watch (core: Course) -> text, JSON, a summary
+//! Source (this host, or a file) -> Sample -> Watch (core: Course) -> text, JSON, a summary, metrics
 //! ```
 //!
 //! A signal ends it as the end of its time does.
 
 mod flags;
 mod save;
+mod scrape;
 mod source;
 mod watch;
 
@@ -49,8 +50,12 @@ pub fn run(flags: &LiveFlags, around: &Surroundings) -> anyhow::Result<Exit> {
         None => Source::host(&options(flags, filter.as_ref()))?,
     };
     let save = flags.save.as_deref().map(|path| Save::create(path, flags.force)).transpose()?;
-    let watch = Watch::new(source, filter, save, STRIP);
-    let written = if flags.json {
+    let netns = source.netns().cloned();
+    let strip = if flags.metrics.is_some() { 0 } else { STRIP };
+    let watch = Watch::new(source, filter, save, strip);
+    let written = if let Some(address) = &flags.metrics {
+        scrape::serve(watch, (address, netns), flags, &stop)
+    } else if flags.json {
         json(watch, flags, &stop)
     } else if flags.duration.is_some() || flags.file.is_some() && !flags.once {
         summary(watch, flags, &stop, around)
@@ -66,7 +71,8 @@ fn options(flags: &LiveFlags, filter: Option<&Filter>) -> Options {
         container: flags.container.clone(),
         pod: flags.pod.clone(),
         ends: filter.and_then(Filter::ends).unwrap_or_default(),
-        processes: true,
+        // No label of metrics is a process.
+        processes: flags.metrics.is_none(),
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use tcpwhy::host::shown;
+use tcpwhy_linux::collect::Netns;
 use tcpwhy_linux::live::{Options, Sample, Sampler};
 
 /// What the first line of a file of looks says it is.
@@ -37,6 +38,14 @@ impl Source {
     /// A file that `--save` wrote.
     pub(crate) fn file(path: &Path) -> anyhow::Result<Self> {
         Ok(Self::File(Box::new(Replay::open(path)?)))
+    }
+
+    /// The namespace that is looked at, where it is not ours.
+    pub(crate) fn netns(&self) -> Option<&Netns> {
+        match self {
+            Self::Host(sampler) => sampler.netns(),
+            Self::File(_) => None,
+        }
     }
 
     /// The next look; `None` behind the last of a file.
