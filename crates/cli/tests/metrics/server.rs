@@ -62,12 +62,10 @@ impl Prometheus {
                 assert_eq!(answer["status"], "success", "{query}: {answer}");
                 answer["data"]["result"][0]["value"][1].as_str()?.parse::<f64>().ok()
             });
-            match value.filter(|value| *value > least) {
-                Some(value) => return value,
-                None => {
-                    assert!(Instant::now() < until, "{query} is not more than {least}: {answer:?}")
-                }
+            if let Some(value) = value.filter(|value| *value > least) {
+                return value;
             }
+            assert!(Instant::now() < until, "{query} is not more than {least}: {answer:?}");
             thread::sleep(Duration::from_millis(200));
         }
     }
