@@ -62,8 +62,12 @@ impl Account {
         if is_mostly(self.rwnd_ns) {
             let by = by("the receiver's window", self.rwnd_ns);
             if now_is(&moment::WINDOW) {
-                return now
-                    .map(|held| Held { sure: held.sure.max(Sure::Likely), ..with(held, by) });
+                // A full window behind a long round trip may be the path's: that it was full tells no more.
+                let least = |held: &Held| match held.state {
+                    State::BandwidthSelfQueue => held.sure,
+                    _ => held.sure.max(Sure::Likely),
+                };
+                return now.map(|held| Held { sure: least(&held), ..with(held, by) });
             }
             // What stands still now is not what the account tells of.
             if now.as_ref().is_none_or(|held| !super::is_standstill(held.state)) {

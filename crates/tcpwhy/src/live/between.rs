@@ -23,6 +23,8 @@ pub(super) struct Between<'a> {
     pub(super) span_ns: u64,
     /// What the receiver's socket says, where it was seen.
     pub(super) peer: Option<&'a Reader>,
+    /// Its window was shut before, or is much smaller than it was.
+    pub(super) has_lagged: bool,
 }
 
 /// What it did.
@@ -65,8 +67,7 @@ impl Between<'_> {
     }
 
     pub(super) fn did(&self) -> Did {
-        let now = moment::held(self.now).map(|held| moment::with_peer(held, self.peer));
-        let mut did = Did { held: now, times: TimeIn::default() };
+        let mut did = Did { held: self.moment(self.now), times: TimeIn::default() };
         if self.sent() {
             self.sender(&mut did);
         } else {
@@ -76,6 +77,17 @@ impl Between<'_> {
             did.times.add(state, Duration(self.span_ns.cast_signed()));
         }
         did
+    }
+
+    /// What holds it at one of the looks. A queue in the path shuts no window, and takes none back: one that was shut or is much
+    /// smaller than it was is full of what the receiver's program has not read.
+    fn moment(&self, socket: &Socket) -> Option<Held> {
+        let held = moment::with_peer(moment::held(socket)?, self.peer);
+        if !self.has_lagged || !is_path(&held) || !moment::is_window_full(socket) {
+            return Some(held);
+        }
+        let by = format!("{}; before that the window was shut or larger", held.by);
+        Some(Held { state: State::RwndReader, sure: Sure::Likely, by })
     }
 
     /// Who is to speak: the side that spoke last waits for the other.
@@ -107,21 +119,21 @@ impl Between<'_> {
     /// Which of the states of a full window.
     fn window(&self) -> State {
         let at_ends = [self.now, self.before].into_iter().find_map(|socket| {
-            let held = moment::with_peer(moment::held(socket)?, self.peer);
+            let held = self.moment(socket)?;
             moment::WINDOW.contains(&held.state).then_some(held.state)
         });
         let reads = matches!(self.peer, Some(Reader::Reads { .. }));
         at_ends.unwrap_or(if reads { State::RwndCap } else { State::RwndReader })
     }
 
-    /// What held the rest of its busy time.
+    /// What held the rest of its busy time: where the account tells the window's time, that was not the window. Between looks at
+    /// which nothing was in flight all that was sent waited for its ACK.
     fn rest(&self, ns: u64) -> [(State, u64); 2] {
         let has_account = self.grew(|info| info.rwnd_limited_ns).is_some();
         let of = |socket: &Socket| {
-            let held = moment::held(socket)?;
-            // The account tells the window's time.
+            let held = self.moment(socket)?;
             let is_told = has_account && moment::WINDOW.contains(&held.state) && !is_path(&held);
-            (!is_told).then_some(held.state)
+            Some(if is_told { State::Unknown } else { held.state })
         };
         let (before, now) = (of(self.before), of(self.now));
         let first = before.or(now).unwrap_or(State::LastFlight);
@@ -142,6 +154,7 @@ impl Between<'_> {
         if is_mostly(rwnd) {
             let by = counted("the receiver's window", rwnd);
             return Some(match now {
+                Some(held) if is_path(&held) => Held { by: format!("{}; {by}", held.by), ..held },
                 Some(held) if moment::WINDOW.contains(&held.state) => Held {
                     sure: held.sure.max(Sure::Likely),
                     by: format!("{}; {by}", held.by),

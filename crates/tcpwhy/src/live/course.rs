@@ -11,7 +11,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::between::{Between, Did};
 use super::growth::Growth;
-use super::{Account, Held, Reader, moment, rank};
+use super::{Account, Held, Reader, is_standstill, moment, rank};
 use crate::host::snapshot::{Info, Socket};
 use crate::report::{State, TimeIn};
 
@@ -191,6 +191,11 @@ impl Connection {
         self.reader.is_some_and(Reader::is_full)
     }
 
+    /// Whether nothing moves in it.
+    pub fn stands_still(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| is_standstill(held.state))
+    }
+
     fn first(t_ns: u64, socket: Socket, peer: Option<&Reader>) -> Self {
         let held = moment::held(&socket).map(|held| moment::with_peer(held, peer));
         let account = Account::of(&socket);
@@ -198,6 +203,8 @@ impl Connection {
             Some(account) => account.over(held, peer),
             None => held,
         };
+        let mut growth = Growth::default();
+        growth.see_window(&socket);
         Self {
             held,
             since_ns: t_ns,
@@ -210,7 +217,7 @@ impl Connection {
             received_bps: None,
             retransmitted: 0,
             strip: VecDeque::new(),
-            growth: Growth::default(),
+            growth,
             look: 0,
             socket,
         }
@@ -233,7 +240,8 @@ impl Connection {
             0 => busy(&socket).saturating_sub(busy(&self.socket)),
             span => span,
         };
-        let between = Between { before: &self.socket, now: &socket, span_ns, peer };
+        let has_lagged = self.growth.has_lagged(&socket);
+        let between = Between { before: &self.socket, now: &socket, span_ns, peer, has_lagged };
         let Did { held, times } = between.did();
         let rate = |bytes: Option<u64>| {
             let bits = u128::from(bytes?) * 8 * 1_000_000_000;
@@ -245,6 +253,7 @@ impl Connection {
         let again = between.grew(|info| info.total_retrans.map(u64::from)).unwrap_or(0);
         self.retransmitted += again;
         self.growth.see(&self.socket, &socket, again);
+        self.growth.see_window(&socket);
         let held = held.map(|held| self.growth.named(held, &socket));
         self.times.add_all(times.iter().map(|(state, span)| (self.growth.state(state), span)));
         if held.as_ref().map(|held| held.state) != self.held.as_ref().map(|held| held.state) {
@@ -353,6 +362,31 @@ mod tests {
         let looks: Vec<_> = all.iter().map(|words| (90_000, &**words)).collect();
         assert_eq!(course(&looks[..3]).held.expect("held").state, State::CwndAfterIdle);
         assert_eq!(course(&looks).held.expect("held").state, State::CwndSlowStart, "grown back");
+    }
+
+    #[test]
+    fn a_full_window_behind_a_long_round_trip_is_a_readers_where_it_was_shut_or_larger() {
+        let at = |window: u32| {
+            format!(
+                "cwnd:90 unacked:{0} notsent:60000 snd_wnd:{window} bytes_acked:9",
+                window / 1_000
+            )
+            .replace("cwnd:90", "rtt:60/1 cwnd:90")
+        };
+        let held = |windows: &[u32]| {
+            let words: Vec<String> = windows.iter().map(|window| at(*window)).collect();
+            let looks: Vec<_> = words
+                .iter()
+                .zip(windows)
+                .map(|(words, window)| (60_000 + window, &**words))
+                .collect();
+            let held = course(&looks).held.expect("held");
+            (held.state, held.sure)
+        };
+        assert_eq!(held(&[30_000, 30_000]), (State::BandwidthSelfQueue, Sure::Possible));
+        assert_eq!(held(&[59_000, 30_000]), (State::BandwidthSelfQueue, Sure::Possible));
+        assert_eq!(held(&[61_000, 30_000]), (State::RwndReader, Sure::Likely));
+        assert_eq!(held(&[30_000, 0, 30_000]), (State::RwndReader, Sure::Likely));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How a congestion window came to be what it is: what one look does not tell.
+//! How a window came to be what it is: what one look does not tell.
 //!
 //! A threshold that was there before the window reached it, without a loss, was remembered: from an earlier connection to this peer
 //! or from a route (Linux `tcp_init_metrics`). A window that fell without a loss was restarted after a pause
@@ -15,9 +15,27 @@ pub(super) struct Growth {
     remembered: Option<u32>,
     /// The window before a pause cut it.
     before_pause: Option<u32>,
+    /// The peer's largest window.
+    most_window: u32,
+    /// It was shut.
+    was_shut: bool,
 }
 
 impl Growth {
+    /// Whether the peer's window was shut before, or is less than half of what it was: a receiver's buffer only grows, so that it is
+    /// full of what was not read.
+    pub(super) fn has_lagged(&self, now: &Socket) -> bool {
+        let window = now.info.as_deref().and_then(|info| info.snd_wnd);
+        self.was_shut || window.is_some_and(|window| window < self.most_window / 2)
+    }
+
+    /// A look at the peer's window.
+    pub(super) fn see_window(&mut self, now: &Socket) {
+        let Some(window) = now.info.as_deref().and_then(|info| info.snd_wnd) else { return };
+        self.most_window = self.most_window.max(window);
+        self.was_shut |= window == 0 && now.send_queue > 0;
+    }
+
     /// Two looks in a row; `again` segments were retransmitted in between.
     pub(super) fn see(&mut self, before: &Socket, now: &Socket, again: u64) {
         let (Some(before), Some(now)) = (before.info.as_deref(), now.info.as_deref()) else {
@@ -26,7 +44,7 @@ impl Growth {
         let (Some(was), Some(cwnd)) = (before.snd_cwnd, now.snd_cwnd) else { return };
         let has_lost = again > 0 || now.lost.unwrap_or(0) > 0;
         if has_lost {
-            *self = Self::default();
+            (self.remembered, self.before_pause) = (None, None);
             return;
         }
         if cwnd < was {

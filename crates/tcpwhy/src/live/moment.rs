@@ -71,6 +71,14 @@ pub(super) fn held(socket: &Socket) -> Option<Held> {
     Some(ORDER.iter().find_map(|rule| rule(&sender)).unwrap_or_else(|| rest(&sender)))
 }
 
+/// Whether the peer's window has no room for a segment.
+pub(super) fn is_window_full(socket: &Socket) -> bool {
+    let Some(info) = socket.info.as_deref() else { return false };
+    let (Some(window), Some(mss)) = (info.snd_wnd, info.snd_mss) else { return false };
+    let flight = u64::from(socket.send_queue).saturating_sub(info.notsent_bytes.unwrap_or(0));
+    u64::from(window) < flight + u64::from(mss)
+}
+
 const fn held_by(state: State, sure: Sure, by: String) -> Held {
     Held { state, sure, by }
 }
