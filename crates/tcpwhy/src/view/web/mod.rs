@@ -5,7 +5,7 @@
 //! these as files.
 
 mod listed;
-mod picture;
+pub mod picture;
 mod screen;
 pub mod svg;
 
