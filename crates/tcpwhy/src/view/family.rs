@@ -9,17 +9,19 @@ use crate::report::State;
 ///
 /// The colours are the nearest of the 256-colour cube to the palette of Okabe and Ito ("Color Universal Design",
 /// 2008), which stays apart under all common colour blindness.
-pub(super) fn ink(state: State) -> Ink {
-    Ink::In(match Family::of(state) {
-        Family::Round => "38;5;175",
-        Family::Loss => "38;5;166",
-        Family::Window => "38;5;74",
-        Family::Sender => "38;5;220",
-        Family::Path => "38;5;36",
-        Family::Congestion => "38;5;214",
-        Family::Program => "38;5;245",
-        Family::Unknown => return Ink::Plain,
-    })
+pub(super) const fn ink(state: State) -> Ink {
+    match Family::of(state).colors() {
+        Some((_, code)) => Ink::In(code),
+        None => Ink::Plain,
+    }
+}
+
+/// The same as a number of the 256 colours.
+pub(super) const fn color(state: State) -> Option<u8> {
+    match Family::of(state).colors() {
+        Some((number, _)) => Some(number),
+        None => None,
+    }
 }
 
 /// A kind of state.
@@ -45,6 +47,20 @@ pub(super) enum Family {
 }
 
 impl Family {
+    /// The number of its colour, and the code that a terminal takes.
+    const fn colors(self) -> Option<(u8, &'static str)> {
+        Some(match self {
+            Self::Round => (175, "38;5;175"),
+            Self::Loss => (166, "38;5;166"),
+            Self::Window => (74, "38;5;74"),
+            Self::Sender => (220, "38;5;220"),
+            Self::Path => (36, "38;5;36"),
+            Self::Congestion => (214, "38;5;214"),
+            Self::Program => (245, "38;5;245"),
+            Self::Unknown => return None,
+        })
+    }
+
     /// That of a state.
     pub(super) const fn of(state: State) -> Self {
         use State as S;

@@ -87,7 +87,8 @@ fn ends(snapshot: &Snapshot, socket: &Socket) -> String {
     }
 }
 
-fn figures(connection: &Connection) -> Vec<String> {
+/// What it has done since it was opened.
+pub fn figures(connection: &Connection) -> Vec<String> {
     let info = connection.socket.info.as_deref();
     let is_held = connection.held.is_some();
     let acked = info.and_then(|info| info.bytes_acked).filter(|_| is_held);
@@ -135,14 +136,18 @@ fn grown(connection: &Connection) -> Option<String> {
     Some(format!("Congestion window in {} looks: {shown} segments{met}.", cwnds.len()))
 }
 
-/// Where the time between its looks went.
-fn spent(connection: &Connection) -> Option<String> {
+/// Where the time between its looks went, in a sentence.
+pub fn spent(connection: &Connection) -> Option<String> {
     let total = connection.times.total();
     if total <= Duration::ZERO {
         return None;
     }
     let part = |(state, span): &(State, Duration)| {
-        format!("{} {}", percent(span.0, total.0), called(*state))
+        let what = match state {
+            State::Unknown => "what was not seen".to_owned(),
+            state => called(*state),
+        };
+        format!("{} {what}", percent(span.0, total.0))
     };
     let parts: Vec<String> = connection.times.ranked().iter().take(3).map(part).collect();
     Some(format!("In the {} between the looks: {}.", time(total.0), parts.join(", ")))
@@ -163,6 +168,11 @@ pub fn sentence(state: State, sure: Sure) -> String {
         (_, Sure::Likely) => format!("Probably held by {what}."),
         (_, Sure::Possible) => format!("Perhaps held by {what}."),
     }
+}
+
+/// The colour of a state's family, of the 256 of a terminal.
+pub const fn color(state: State) -> Option<u8> {
+    super::family::color(state)
 }
 
 /// A state in a cell of a table, at most 16 letters.

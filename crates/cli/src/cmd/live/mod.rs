@@ -1,7 +1,7 @@
 //! `tcpwhy live`: what holds the connections that are open now.
 //!
 //! ```text
-//! Source (this host, or a file) -> Sample -> Watch (core: Course) -> text, JSON, a summary, metrics
+//! Source (this host, or a file) -> Sample -> Watch (core: Course) -> a screen, text, JSON, a summary, metrics
 //! ```
 //!
 //! A signal ends it as the end of its time does.
@@ -9,14 +9,18 @@
 mod flags;
 mod save;
 mod scrape;
+mod screen;
 mod source;
 mod watch;
 
+use std::fs;
 use std::io::{self, BufWriter};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use serde::Serialize;
 use tcpwhy::live::{Connection, Line};
+use tcpwhy::units::Time;
 use tcpwhy::view::open::{self, Open};
 use tcpwhy_linux::collect::Netns;
 use tcpwhy_linux::live::Options;
@@ -25,8 +29,9 @@ use tcpwhy_linux::record::Stop;
 use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::options::Surroundings;
-use crate::{complain, output};
+use crate::{complain, output, printable};
 use save::Save;
+use screen::{Seen, Tick};
 use source::Source;
 use watch::{Pace, Watch};
 
@@ -53,12 +58,15 @@ pub fn run(flags: &LiveFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     let netns = source.netns().cloned();
     let strip = if flags.metrics.is_some() { 0 } else { STRIP };
     let watch = Watch::new(source, filter, save, strip);
+    let on_terminal = around.stdin_is_terminal && around.stdout_is_terminal;
     let written = if let Some(address) = &flags.metrics {
         scrape::serve(watch, (address, netns), flags, &stop)
     } else if flags.json {
         json(watch, flags, &stop)
-    } else if flags.duration.is_some() || flags.file.is_some() && !flags.once {
+    } else if flags.duration.is_some() || flags.file.is_some() && !flags.once && !on_terminal {
         summary(watch, flags, &stop, around)
+    } else if !flags.once && on_terminal {
+        on_screen(watch, flags, &stop)
     } else {
         once(watch, flags, &stop, around)
     };
@@ -119,6 +127,57 @@ fn summary(
     let shown = Open { ended: &ended, ended_more: more, ..shown(&watch) };
     let text = open::summary(&shown, around.columns(flags.width), around.color(flags.color));
     output::tell(&text, false).context("cannot write the answer")
+}
+
+/// On a terminal, until a key or a signal ends it.
+fn on_screen(watch: Watch, flags: &LiveFlags, stop: &Stop) -> anyhow::Result<()> {
+    let whose = match &flags.file {
+        Some(path) => printable(&path.display().to_string()),
+        None => host(),
+    };
+    let mut screen = OnScreen { watch, whose, said: Vec::new(), interval: flags.interval };
+    screen::run(&mut screen, &|| stop.within(Some(0)).unwrap_or(true))
+}
+
+/// This host's name, where it has one.
+fn host() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    printable(name.trim())
+}
+
+/// What the screen shows of a watch.
+struct OnScreen {
+    watch: Watch,
+    /// A host's name, or a file's.
+    whose: String,
+    said: Vec<String>,
+    interval: Duration,
+}
+
+impl Tick for OnScreen {
+    fn look(&mut self) -> anyhow::Result<bool> {
+        let goes_on = self.watch.look()?;
+        if goes_on {
+            self.said.append(&mut self.watch.said);
+        }
+        Ok(goes_on)
+    }
+
+    fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    fn seen(&self) -> Seen<'_> {
+        let at = Time(self.watch.t_ns.cast_signed()).rfc3339();
+        let clock = at.get(11..19).unwrap_or_default();
+        Seen {
+            connections: self.watch.ranked(),
+            listeners: &self.watch.listeners,
+            processes: &self.watch.processes,
+            title: format!("{}  {clock} UTC", self.whose),
+            said: &self.said,
+        }
+    }
 }
 
 fn shown(watch: &Watch) -> Open<'_> {

@@ -1,0 +1,60 @@
+//! Which key does what, and what the columns and letters are.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Wrap};
+use tcpwhy::report::State;
+use tcpwhy::view::live::cell;
+
+use super::words;
+
+const KEYS: [(&str, &str); 11] = [
+    ("up, down, k, j", "choose a connection; PgUp, PgDn, Home, End"),
+    ("Enter", "the chosen connection: what shows it, what would help, graphs"),
+    ("/", "only connections in whose ends, process or state this occurs"),
+    ("i", "also connections with nothing to send"),
+    ("s", "sort: what hurts, rate, round trip, peer"),
+    ("l", "listening sockets with their accept queues"),
+    ("t", "totals by peer, process, local port, TCP state"),
+    ("space", "stand still, and go on"),
+    ("Esc", "back"),
+    ("q, Ctrl-C", "quit, with a summary"),
+    ("?", "this page"),
+];
+
+const COLUMNS: &str = "held by: what holds the sender now, with the words of `tcpwhy explain`; `tcpwhy doc STATE` explains each. since: for how long, as far as was looked. rate: bits per second, of the larger direction. rtt: the smoothed round trip. last looks: a letter each, a dot where nothing was to be sent.";
+
+/// States that sockets show.
+const LETTERS: [State; 16] = [
+    State::ZeroWindow,
+    State::RwndReader,
+    State::RwndCap,
+    State::Sndbuf,
+    State::BandwidthSelfQueue,
+    State::CwndSlowStart,
+    State::CwndAvoidance,
+    State::CwndCachedSsthresh,
+    State::CwndAfterIdle,
+    State::CwndPostLoss,
+    State::RecoveryLoss,
+    State::RtoWait,
+    State::SynRetry,
+    State::Handshake,
+    State::App,
+    State::Unknown,
+];
+
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, scroll: u16) {
+    let mut lines: Vec<Line<'_>> =
+        KEYS.iter().map(|(key, what)| Line::from(format!("{key:<16}{what}"))).collect();
+    lines.push(Line::raw(""));
+    lines.push(Line::raw(COLUMNS));
+    lines.push(Line::raw(""));
+    let letters = LETTERS.iter().flat_map(|state| {
+        let letter = Span::styled(state.letter().to_string(), words::ink(*state));
+        [letter, Span::raw(format!(" {}  ", cell(*state)))]
+    });
+    lines.push(Line::from(letters.collect::<Vec<_>>()));
+    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).scroll((scroll, 0)), area);
+}

@@ -1,0 +1,193 @@
+//! `tcpwhy live` on a terminal: the connections that are open, those that something holds first.
+//!
+//! ```text
+//! key  -> Screen (which view, what is chosen, the filter) -> Turn
+//! Seen (course, listeners, what was said) -> Screen::draw -> a frame: head, one view, the line of keys
+//! ```
+//!
+//! A frame is a pure function of what was seen and of the screen's own state: `run` alone touches the terminal.
+
+mod detail;
+mod help;
+mod keys;
+mod listeners;
+mod run;
+mod table;
+#[cfg(test)]
+mod tests;
+mod totals;
+mod words;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use tcpwhy::host::snapshot::Listener;
+use tcpwhy::live::Connection;
+
+pub(crate) use run::{Tick, run};
+
+/// What there is to show.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen<'a> {
+    /// Those that were asked for, what hurts first.
+    pub(crate) connections: Vec<&'a Connection>,
+    pub(crate) listeners: &'a [Listener],
+    /// Names of processes by their number.
+    pub(crate) processes: &'a BTreeMap<u32, String>,
+    /// What is looked at, and when: the left of the head.
+    pub(crate) title: String,
+    /// What could not be seen, the newest last.
+    pub(crate) said: &'a [String],
+}
+
+/// Which of the views is shown.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum View {
+    /// All connections.
+    #[default]
+    Table,
+    /// One of them.
+    Detail,
+    Listeners,
+    Totals(totals::By),
+    Help,
+}
+
+/// By what the table is sorted.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Sort {
+    /// What stands still first, then what is held.
+    #[default]
+    Hurts,
+    Rate,
+    RoundTrip,
+    Peer,
+}
+
+/// The screen's own state.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Screen {
+    view: View,
+    sort: Sort,
+    /// Only connections in whose ends, process or state this occurs.
+    filter: String,
+    /// The filter is being typed.
+    is_typing: bool,
+    /// Connections with nothing to send are shown, too.
+    shows_idle: bool,
+    /// The connection under the cursor; it stays under it when others come and go.
+    chosen: Option<(SocketAddr, SocketAddr)>,
+    /// The first row that is shown.
+    top: usize,
+    /// How far the detail or a list is scrolled.
+    scroll: u16,
+    /// Nothing new is shown until it is pressed again.
+    pub(super) is_paused: bool,
+}
+
+/// What a key asks of the loop.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Turn {
+    Stay,
+    Quit,
+}
+
+impl Screen {
+    /// Draws all of it.
+    pub(super) fn draw(&mut self, frame: &mut Frame<'_>, seen: &Seen<'_>) {
+        let areas =
+            Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)]);
+        let [head, body, foot] = areas.areas(frame.area());
+        frame.render_widget(self.head(seen, head), head);
+        match self.view {
+            View::Table => self.table(frame, seen, body),
+            View::Detail => self.detail(frame, seen, body),
+            View::Listeners => listeners::draw(frame, seen, body, self.scroll),
+            View::Totals(by) => totals::draw(frame, seen, body, by, self.scroll),
+            View::Help => help::draw(frame, body, self.scroll),
+        }
+        frame.render_widget(self.foot(), foot);
+    }
+
+    /// What is looked at, and how many connections are how.
+    fn head(&self, seen: &Seen<'_>, area: Rect) -> Line<'static> {
+        let (mut still, mut held, mut idle) = (0_u32, 0_u32, 0_u32);
+        for each in &seen.connections {
+            match &each.held {
+                Some(_) if each.stands_still() => still += 1,
+                Some(_) => held += 1,
+                None => idle += 1,
+            }
+        }
+        let counts = if area.width < 60 {
+            format!("{still} standing still, {held} held")
+        } else {
+            format!("{still} standing still, {held} held, {idle} with nothing to send")
+        };
+        let paused = if self.is_paused { "  paused" } else { "" };
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        let said = seen.said.last().filter(|_| area.width >= 100);
+        let mut spans =
+            vec![Span::styled(format!("{}  ", seen.title), bold), Span::raw(counts + paused)];
+        if let Some(said) = said {
+            spans.push(Span::styled(format!("  {said}"), words::faint()));
+        }
+        Line::from(spans)
+    }
+
+    fn foot(&self) -> Line<'static> {
+        if self.is_typing {
+            return Line::from(format!("/{}_  Enter keeps it, Esc drops it", self.filter));
+        }
+        let keys = match self.view {
+            View::Table => {
+                "? help  Enter detail  / filter  s sort  i idle  l listeners  t totals  q quit"
+            }
+            View::Detail => "? help  Esc back  arrows: next connection  q quit",
+            View::Totals(_) => "? help  t next  Esc back  q quit",
+            View::Listeners | View::Help => "Esc back  q quit",
+        };
+        let filter =
+            if self.filter.is_empty() { String::new() } else { format!("[/{}] ", self.filter) };
+        Line::styled(filter + keys, words::faint())
+    }
+
+    /// The connections that are shown, in their order.
+    fn shown<'a>(&self, seen: &Seen<'a>) -> Vec<&'a Connection> {
+        let mut all = seen.connections.clone();
+        all.retain(|each| {
+            (self.shows_idle || each.held.is_some() || each.lags()) && self.matches(seen, each)
+        });
+        match self.sort {
+            Sort::Hurts => {}
+            Sort::Rate => all.sort_by_key(|each| std::cmp::Reverse(words::rate_of(each))),
+            Sort::RoundTrip => all.sort_by_key(|each| {
+                let rtt = each.socket.info.as_deref().and_then(|info| info.rtt_ns);
+                std::cmp::Reverse(rtt.unwrap_or(0))
+            }),
+            Sort::Peer => all.sort_by_key(|each| (each.socket.remote, each.socket.local)),
+        }
+        all
+    }
+
+    fn matches(&self, seen: &Seen<'_>, connection: &Connection) -> bool {
+        if self.filter.is_empty() {
+            return true;
+        }
+        let socket = &connection.socket;
+        let state = connection.held.as_ref().map_or("", |held| held.state.name());
+        let words = [
+            socket.local.to_string(),
+            socket.remote.to_string(),
+            words::process(seen, connection),
+            state.to_owned(),
+            words::held(connection).to_owned(),
+        ];
+        let filter = self.filter.to_lowercase();
+        words.iter().any(|word| word.to_lowercase().contains(&filter))
+    }
+}
