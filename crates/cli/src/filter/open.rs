@@ -60,7 +60,7 @@ impl Filter {
         self.0.accepts_open(open)
     }
 
-    /// Ends of which every connection that is accepted has one; `None` where there is no such list.
+    /// Each accepted connection has one of these ends; `None` where there is no such list.
     pub fn ends(&self) -> Option<Vec<Ends>> {
         self.0.ends()
     }

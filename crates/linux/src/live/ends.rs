@@ -95,7 +95,7 @@ fn assembled(alternatives: &[Vec<Condition>]) -> Vec<u8> {
     program
 }
 
-/// Its number stands where the next operation would have its second jump.
+/// Its number is where the next operation would have its second jump.
 fn port(code: u8, port: u16) -> Condition {
     let number = port.to_ne_bytes();
     Condition { code, behind: vec![0, 0, number[0], number[1]] }
@@ -113,7 +113,7 @@ fn host(code: u8, net: IpAddr, length: u8) -> Condition {
     Condition { code, behind }
 }
 
-/// Ours: a program of so many is 4 KiB at most.
+/// Ours: a program of this many is 4 KiB at most.
 const MOST: usize = 64;
 /// Length of an operation (`inet_diag_bc_op`).
 const OP: usize = 4;

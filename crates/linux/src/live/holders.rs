@@ -10,10 +10,10 @@ use crate::collect::blind::{Blind, name};
 use crate::collect::processes::{Holder, Owners};
 use crate::sys::{Clock, taken_by_this_thread};
 
-/// After a search that took so long there is none for so many times that. Ours: a hundredth of a processor.
+/// After a search there is none for this many times its length. Ours: a hundredth of a processor.
 const PAUSE: u64 = 100;
 
-/// What is known of sockets that have gone is kept until there are so many of them for one that is there. Ours.
+/// What is known of sockets that have gone is kept until there are this many of them for one that is there. Ours.
 const STALE: usize = 2;
 
 #[derive(Debug, Default)]

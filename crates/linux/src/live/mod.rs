@@ -5,7 +5,7 @@
 //! ```
 //!
 //! One line to the kernel and one buffer serve all looks. The kernel leaves out whatever its own filters can; the caller leaves
-//! out the rest. Ended sockets are told by the kernel itself where that is allowed. Who holds a socket is looked for once.
+//! out the rest. The kernel itself tells of ended sockets where that is allowed. Who holds a socket is looked for once.
 //! What could not be seen is said once, and ends nothing.
 
 mod ends;

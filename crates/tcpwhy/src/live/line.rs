@@ -53,7 +53,7 @@ pub struct Line<'a> {
     /// Received since the look before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received_bps: Option<u64>,
-    /// Segments sent again since it was first seen.
+    /// Segments retransmitted since it was first seen.
     pub retransmitted: u64,
     /// Received and not read.
     pub receive_queue_bytes: u32,

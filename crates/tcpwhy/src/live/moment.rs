@@ -126,7 +126,7 @@ impl Sender<'_> {
         room < used.max(1)
     }
 
-    /// Segments sent again that the peer did not report to have twice (D-SACK): each repaired a loss, and cut the window.
+    /// Segments retransmitted that the peer did not report to have twice (D-SACK): each repaired a loss, and cut the window.
     fn repaired(&self) -> u32 {
         let again = self.info.total_retrans.unwrap_or(0);
         again.saturating_sub(self.info.dsack_dups.unwrap_or(0))
@@ -257,7 +257,7 @@ fn cwnd_full(sender: &Sender<'_>) -> Option<Held> {
                 again => held_by(
                     State::CwndPostLoss,
                     sure,
-                    format!("{by}, cut by a loss: {again} segments were sent again"),
+                    format!("{by}, cut by a loss: {again} segments were retransmitted"),
                 ),
             })
         }

@@ -109,9 +109,11 @@ fn resent(connection: &Connection) -> Option<String> {
     let twice = u64::from(info.dsack_dups.filter(|twice| *twice > 0)?);
     let all = count(again, "segment");
     Some(match twice >= again {
-        true if again == 1 => format!("It sent {all} again, needlessly: the receiver had it."),
-        true => format!("It sent {all} again, all needlessly: the receiver had them."),
-        false => format!("It sent {all} again, {twice} of them needlessly: the receiver had them."),
+        true if again == 1 => format!("It retransmitted {all} needlessly: the receiver had it."),
+        true => format!("It retransmitted {all}, all needlessly: the receiver had them."),
+        false => {
+            format!("It retransmitted {all}, {twice} of them needlessly: the receiver had them.")
+        }
     })
 }
 

@@ -113,7 +113,7 @@ fn figures(connection: &Connection) -> String {
             )
         }),
         (connection.retransmitted > 0)
-            .then(|| format!("{} sent again", count(connection.retransmitted, "segment"))),
+            .then(|| format!("{} retransmitted", count(connection.retransmitted, "segment"))),
     ];
     all.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
@@ -310,7 +310,7 @@ impl Sum {
 
     fn words(&self) -> String {
         let again = if self.again > 0 {
-            format!(", {} sent again", count(self.again, "segment"))
+            format!(", {} retransmitted", count(self.again, "segment"))
         } else {
             String::new()
         };

@@ -22,7 +22,7 @@ pub(crate) struct Watch {
     pub(crate) ended: Vec<Connection>,
     /// Of the last look.
     pub(crate) listeners: Vec<Listener>,
-    /// Names of processes; those that have ended stay as long as their connections are told of.
+    /// Names of processes; those that have ended stay as long as their connections are shown.
     pub(crate) processes: BTreeMap<u32, String>,
     /// Connections in `TIME_WAIT`.
     pub(crate) time_wait: u64,

@@ -1,4 +1,4 @@
-//! A report of which some connections have only what a row of the table shows.
+//! A report in which some connections have only what a row of the table shows.
 
 use std::collections::BTreeSet;
 

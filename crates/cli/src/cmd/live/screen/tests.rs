@@ -1,4 +1,4 @@
-//! Looks and keys go in; what stands on the screen comes out.
+//! Looks and keys go in; what the screen shows comes out.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
