@@ -16,8 +16,8 @@ use tcpwhy::tracker::Config;
 use tcpwhy::view::{self, StandIns};
 use tcpwhy_model::whatif;
 
-use super::hosts;
 use super::signals::stop_on_signals;
+use super::{hosts, live};
 use crate::choose::{self, NoSuchConnection};
 use crate::exit::Exit;
 use crate::fail;
@@ -36,6 +36,13 @@ use crate::{complain, graphs, output};
 pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> {
     if around.stdin_is_terminal && options.inputs.contains(&Input::Stdin) {
         complain("reading from the terminal: paste a packet listing, then press Ctrl-D");
+    }
+    if let [Input::File(path)] = &*options.inputs
+        && options.with.is_empty()
+        && live::is_looks(path)
+    {
+        let is_json = matches!(options.form, Form::Json { .. });
+        return live::replayed(path, is_json, (options.width, options.color));
     }
     let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
     let texts = sorted(&mut options, &stop);

@@ -8,12 +8,15 @@ use tcpwhy_words::said::time;
 use tcpwhy_words::units::Duration;
 
 use super::{Account, Held, Reader, moment};
-use crate::host::snapshot::{Info, Socket};
+use crate::host::snapshot::{Info, Socket, State as Tcp};
 use crate::report::{State, Sure, TimeIn};
 
 /// Time of one state in what lies between two looks from which on it is what held the sender, in per cent. Ours: half is most of
 /// it.
 const MOSTLY_PERCENT: u64 = 50;
+
+/// The longest tick of the kernel's accounts (`tcp_jiffies32`, `CONFIG_HZ` 100).
+const TICK_NS: u64 = 10_000_000;
 
 /// Two looks at one socket.
 #[derive(Clone, Copy)]
@@ -59,16 +62,22 @@ impl Between<'_> {
         self.grew(|info| info.bytes_received).unwrap_or(0) > 0
     }
 
-    /// Time with something in flight; by the queues where the kernel keeps no account.
+    /// Time with something in flight; by the queues where the kernel keeps no account. The account counts ticks: where something
+    /// was in flight at both looks, less than a tick without is none.
     fn busy_ns(&self) -> u64 {
-        let ends = [self.before, self.now].map(|socket| u64::from(socket.send_queue > 0));
-        let by_queues = self.span_ns / 2 * (ends[0] + ends[1]);
-        self.grew(|info| info.busy_ns).map_or(by_queues, |busy| busy.min(self.span_ns))
+        let is_busy = [self.before, self.now].map(|socket| socket.send_queue > 0);
+        let by_queues = self.span_ns / 2 * is_busy.iter().filter(|busy| **busy).count() as u64;
+        let busy = self.grew(|info| info.busy_ns).map_or(by_queues, |busy| busy.min(self.span_ns));
+        if is_busy == [true; 2] && self.span_ns - busy < TICK_NS { self.span_ns } else { busy }
     }
 
     pub(super) fn did(&self) -> Did {
         let mut did = Did { held: self.moment(self.now), times: TimeIn::default() };
-        if self.sent() {
+        if is_opening(self.before) {
+            // What it was until it opened: the SYN is no data of a program.
+            let state = moment::held(self.before).map_or(State::Handshake, |held| held.state);
+            did.times.add(state, Duration(self.span_ns.cast_signed()));
+        } else if self.sent() {
             self.sender(&mut did);
         } else {
             let state = if self.received() { State::Receiving } else { self.silent() };
@@ -101,7 +110,7 @@ impl Between<'_> {
 
     fn sender(&self, did: &mut Did) {
         let busy = self.busy_ns();
-        let rwnd = self.grew(|info| info.rwnd_limited_ns).unwrap_or(0).min(busy);
+        let rwnd = self.window_ns(busy);
         let sndbuf = self.grew(|info| info.sndbuf_limited_ns).unwrap_or(0).min(busy - rwnd);
         let mut add = |state, ns: u64| did.times.add(state, Duration(ns.cast_signed()));
         add(self.window(), rwnd);
@@ -114,6 +123,18 @@ impl Between<'_> {
         // A sender that goes on has only paused; one that waits for its peer asks and answers.
         add(if self.received() { self.silent() } else { State::App }, idle);
         did.held = self.held(did.held.take(), rwnd, sndbuf);
+    }
+
+    /// Time that the peer's window held, of `busy`. The account counts ticks, and begins anew with each ACK: where both looks find
+    /// the window full, and it had most of the time, it had all of it.
+    fn window_ns(&self, busy: u64) -> u64 {
+        let counted = self.grew(|info| info.rwnd_limited_ns).unwrap_or(0).min(busy);
+        let is_full = |socket: &Socket| {
+            self.moment(socket).is_some_and(|held| moment::WINDOW.contains(&held.state))
+        };
+        let is_all =
+            counted * 100 >= busy * MOSTLY_PERCENT && is_full(self.before) && is_full(self.now);
+        if is_all { busy } else { counted }
     }
 
     /// Which of the states of a full window.
@@ -133,7 +154,12 @@ impl Between<'_> {
         let of = |socket: &Socket| {
             let held = self.moment(socket)?;
             let is_told = has_account && moment::WINDOW.contains(&held.state) && !is_path(&held);
-            Some(if is_told { State::Unknown } else { held.state })
+            Some(match held.state {
+                _ if is_told => State::Unknown,
+                // All was in flight, and nothing more was sent: its last ACK was waited for.
+                State::App if self.grew(|info| info.bytes_sent) == Some(0) => State::LastFlight,
+                state => state,
+            })
         };
         let (before, now) = (of(self.before), of(self.now));
         let first = before.or(now).unwrap_or(State::LastFlight);
@@ -182,6 +208,10 @@ impl Between<'_> {
             sndbuf_ns: now.sndbuf_ns.saturating_sub(before.sndbuf_ns),
         })
     }
+}
+
+const fn is_opening(socket: &Socket) -> bool {
+    matches!(socket.state, Tcp::SynSent | Tcp::SynRecv)
 }
 
 /// Behind a standing queue a full window is the path's.

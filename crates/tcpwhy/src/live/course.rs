@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
+use tcpwhy_words::units::Duration;
 
 use super::between::{Between, Did};
 use super::growth::Growth;
@@ -37,6 +38,8 @@ impl Key {
 pub struct Course {
     connections: HashMap<Key, Connection, FixedState>,
     ended: Vec<Connection>,
+    /// Those that the last look lacked: the kernel may tell of their end only now.
+    gone: HashSet<Key, FixedState>,
     strip: usize,
     /// Which look it is.
     look: u64,
@@ -70,6 +73,8 @@ pub struct Connection {
     /// The last looks at it, from the first on at which something held it; empty where none was asked for.
     pub strip: VecDeque<Cell>,
     growth: Growth,
+    /// Time without more to send since data was last sent: the wait for its last ACK, or the program's pause if more follows.
+    tail: Duration,
     look: u64,
 }
 
@@ -102,6 +107,7 @@ impl Course {
         Self {
             connections: HashMap::with_hasher(FixedState::default()),
             ended: Vec::new(),
+            gone: HashSet::with_hasher(FixedState::default()),
             strip,
             look: 0,
         }
@@ -115,14 +121,20 @@ impl Course {
             let peer = readers.get(&(socket.remote, socket.local));
             self.see(t_ns, socket, peer);
         }
-        let (look, ended) = (self.look, &mut self.ended);
-        ended
-            .extend(self.connections.extract_if(|_, each| each.look != look).map(|(_, each)| each));
+        let look = self.look;
+        self.gone.clear();
+        for (key, each) in self.connections.extract_if(|_, each| each.look != look) {
+            self.gone.insert(key);
+            self.ended.push(each);
+        }
     }
 
     /// A connection that has ended, with its last state (`SKNLGRP_INET_TCP_DESTROY`).
     pub fn ended(&mut self, t_ns: u64, socket: Socket) {
         let key = Key::of(&socket);
+        if self.gone.contains(&key) {
+            return;
+        }
         self.see(t_ns, socket, None);
         self.ended.extend(self.connections.remove(&key));
     }
@@ -218,6 +230,7 @@ impl Connection {
             retransmitted: 0,
             strip: VecDeque::new(),
             growth,
+            tail: Duration::ZERO,
             look: 0,
             socket,
         }
@@ -255,6 +268,14 @@ impl Connection {
         self.growth.see(&self.socket, &socket, again);
         self.growth.see_window(&socket);
         let held = held.map(|held| self.growth.named(held, &socket));
+        let has_grown = |counter: fn(&Info) -> Option<u64>| between.grew(counter).unwrap_or(0) > 0;
+        let (sends, hears) =
+            (has_grown(|info| info.bytes_sent), has_grown(|info| info.bytes_received));
+        if sends && !hears {
+            self.times.rename(State::LastFlight, State::App, self.tail);
+        }
+        self.tail = if sends || hears { Duration::ZERO } else { self.tail };
+        self.tail += times.get(State::LastFlight);
         self.times.add_all(times.iter().map(|(state, span)| (self.growth.state(state), span)));
         if held.as_ref().map(|held| held.state) != self.held.as_ref().map(|held| held.state) {
             self.since_ns = t_ns;
@@ -331,7 +352,8 @@ mod tests {
         assert_eq!((held.state, held.sure), (State::RwndReader, Sure::Likely));
         assert_eq!(seen.sent_bps, Some(7_200_000));
         let times = times(&seen);
-        assert_eq!(times[0], (State::RwndReader, 70), "{times:?}");
+        // Both looks found the window full: the ticks that the account misses are the window's, too.
+        assert_eq!(times[0], (State::RwndReader, 80), "{times:?}");
         assert!(times.contains(&(State::App, 20)), "nothing in flight: {times:?}");
         assert_eq!(times.iter().map(|each| each.1).sum::<i64>(), 100, "each instant has one state");
     }
@@ -409,6 +431,15 @@ mod tests {
         assert_eq!(ended[0].last_ns, 50 * MS);
         course.take(100 * MS, Vec::new());
         assert!(course.take_ended().is_empty());
+    }
+
+    #[test]
+    fn one_whose_end_is_told_after_the_look_that_lacked_it_has_ended_once() {
+        let mut course = Course::new(0);
+        course.take(0, vec![socket(0, "cwnd:10 bytes_acked:500")]);
+        course.take(100 * MS, Vec::new());
+        course.ended(150 * MS, socket(0, "cwnd:10 bytes_acked:500"));
+        assert_eq!(course.take_ended().len(), 1);
     }
 
     #[test]

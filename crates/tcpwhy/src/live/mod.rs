@@ -18,6 +18,7 @@ mod growth;
 mod line;
 mod moment;
 mod reader;
+mod recorded;
 mod remedy;
 
 use serde::Serialize;
@@ -29,6 +30,7 @@ pub use account::Account;
 pub use course::{Cell, Connection, Course};
 pub use line::{Figures, Line};
 pub use reader::Reader;
+pub use recorded::{Recorded, recorded};
 pub use remedy::remedy;
 
 /// What holds a sender.

@@ -56,6 +56,11 @@ pub(super) fn held(socket: &Socket) -> Option<Held> {
         return Some(opening(socket));
     }
     let info = socket.info.as_deref()?;
+    let has_closed = matches!(socket.state, Tcp::FinWait1 | Tcp::Closing | Tcp::LastAck);
+    // A FIN takes one number (RFC 9293 section 3.4).
+    if has_closed && socket.send_queue == 1 {
+        return Some(held_by(State::Closing, Sure::Shown, "its FIN is on the way".to_owned()));
+    }
     let (queue, waiting) = (u64::from(socket.send_queue), info.notsent_bytes.unwrap_or(0));
     if queue == 0 {
         return None;
@@ -100,10 +105,12 @@ impl Sender<'_> {
         self.socket.timer.is_some_and(|timer| timer.kind == kind)
     }
 
-    /// Whether its send buffer takes more (`sk_stream_memory_free`).
+    /// Whether its send buffer takes more from a program that waits: it is woken when half as much is free as is used
+    /// (`sk_stream_write_space`, `sk_stream_is_writeable`).
     fn has_room(&self) -> Option<bool> {
         let memory = self.memory.filter(|memory| memory.sndbuf > 0)?;
-        Some(memory.wqueued < memory.sndbuf)
+        let free = memory.sndbuf.saturating_sub(memory.wqueued);
+        Some(free >= memory.wqueued / 2)
     }
 
     /// Segments that are smaller than the path takes because of so small a window (`tcp_bound_to_half_wnd`).
@@ -116,13 +123,17 @@ impl Sender<'_> {
         format!(", and its segments are half of that ({})", bytes(self.mss))
     }
 
+    /// BBR always paces (Linux `bbr_init`, `SK_PACING_NEEDED`).
+    fn is_paced(&self) -> bool {
+        self.socket.congestion.as_deref().is_some_and(|name| name.starts_with("bbr"))
+    }
+
     /// Whether the congestion window has no room that is used: room of less than a third of it, and of less than a super-segment,
     /// waits for more (`tcp_tso_should_defer`, `tcp_tso_win_divisor` 3), but for BBR, whose pace says when it sends.
     fn is_cwnd_full(&self, unacked: u32, cwnd: u32) -> bool {
-        let is_paced =
-            self.socket.congestion.as_deref().is_some_and(|name| name.starts_with("bbr"));
         let room = u64::from(cwnd.saturating_sub(unacked));
-        let used = if is_paced { 1 } else { u64::from(cwnd / 3).min(SUPER_SEGMENT / self.mss) };
+        let used =
+            if self.is_paced() { 1 } else { u64::from(cwnd / 3).min(SUPER_SEGMENT / self.mss) };
         room < used.max(1)
     }
 
@@ -206,7 +217,7 @@ fn window_full(sender: &Sender<'_>) -> Option<Held> {
     }
 }
 
-/// All that was written is in flight, and the buffer takes no more (`sk_stream_memory_free`): the program waits.
+/// All that was written is in flight, and the buffer wakes no program that waits to write more.
 fn buffer_full(sender: &Sender<'_>) -> Option<Held> {
     let memory = sender.memory.filter(|memory| memory.sndbuf > 0)?;
     let is_full = sender.has_room() == Some(false) && sender.waiting < sender.mss;
@@ -222,9 +233,11 @@ fn buffer_full(sender: &Sender<'_>) -> Option<Held> {
         format!("{used} of {size} are used")
     };
     let flight = bytes(sender.flight);
+    // Below that a program may write that does not wait.
+    let sure = if memory.wqueued >= memory.sndbuf { Sure::Likely } else { Sure::Possible };
     Some(held_by(
         State::Sndbuf,
-        Sure::Likely,
+        sure,
         format!("{flight} in flight are all that its send buffer takes: {used}"),
     ))
 }
@@ -274,6 +287,10 @@ fn cwnd_full(sender: &Sender<'_>) -> Option<Held> {
 fn rest(sender: &Sender<'_>) -> Held {
     if sender.waiting > 0 {
         let wait = format!("{} wait to be sent", bytes(sender.waiting));
+        if sender.is_paced() {
+            let by = format!("{wait} though the windows have room: BBR lets them out at its pace");
+            return held_by(State::Pacing, Sure::Likely, by);
+        }
         let by = if sender.info.snd_wnd.is_some() && sender.info.unacked.is_some() {
             "though the windows have room: pacing, Nagle's algorithm or the host's own queue"
         } else {

@@ -85,7 +85,8 @@ fn a_full_buffer_behind_a_full_congestion_window_is_that_windows() {
     };
     assert_eq!(of(40, 50_000), State::CwndSlowStart);
     assert_eq!(of(41, 50_000), State::Sndbuf);
-    assert_eq!(of(40, 49_999), State::App, "the buffer takes more, and nothing comes");
+    assert_eq!(of(41, 33_334), State::Sndbuf, "a third of it is not free: who waits is not woken");
+    assert_eq!(of(40, 33_332), State::App, "the buffer takes more, and nothing comes");
 }
 
 #[test]
@@ -129,6 +130,7 @@ fn a_receiver_in_the_same_paste_says_whose_the_window_is() {
 #[test]
 fn a_buffer_that_holds_all_that_is_in_flight_is_full_though_its_counter_says_a_millisecond() {
     assert_eq!(told(SMALL_BUFFER), [(8000, State::Sndbuf, Sure::Likely)]);
-    let larger = SMALL_BUFFER.replace("tb4096", "tb87040");
-    assert_eq!(told(&larger)[0].1, State::App, "there is room for more");
+    let with = |size: &str| told(&SMALL_BUFFER.replace("tb4096", size))[0];
+    assert_eq!(with("tb99660"), (8000, State::App, Sure::Possible), "a third of it is free");
+    assert_eq!(with("tb99658").1, State::Sndbuf, "less than that wakes nobody");
 }

@@ -13,8 +13,9 @@ mod screen;
 mod source;
 mod watch;
 
-use std::fs;
-use std::io::{self, BufWriter};
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -58,19 +59,47 @@ pub fn run(flags: &LiveFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     let netns = source.netns().cloned();
     let strip = if flags.metrics.is_some() { 0 } else { STRIP };
     let watch = Watch::new(source, filter, save, strip);
+    let pace = || Pace::new(flags.interval, flags.duration);
     let on_terminal = around.stdin_is_terminal && around.stdout_is_terminal;
     let written = if let Some(address) = &flags.metrics {
         scrape::serve(watch, (address, netns), flags, &stop)
     } else if flags.json {
-        json(watch, flags, &stop)
+        json(watch, pace(), &stop)
     } else if flags.duration.is_some() || flags.file.is_some() && !flags.once && !on_terminal {
-        summary(watch, flags, &stop, around)
+        let look = (around.columns(flags.width), around.color(flags.color));
+        summary(watch, pace(), &stop, look)
     } else if !flags.once && on_terminal {
         on_screen(watch, flags, &stop)
     } else {
         once(watch, flags, &stop, around)
     };
     written.map(|()| Exit::Analysed)
+}
+
+/// Whether this file holds looks: those of `--save`, or `TCP_INFO` as `record` and the lab write it.
+pub(crate) fn is_looks(path: &Path) -> bool {
+    let mut line = Vec::new();
+    let read = File::open(path).and_then(|file| {
+        let mut first = BufReader::new(file).take(FIRST_LINE);
+        first.read_until(b'\n', &mut line)
+    });
+    path.is_file() && read.is_ok() && source::is_looks(&line)
+}
+
+/// Where the time of the connections in a file of looks went.
+///
+/// # Errors
+/// The file cannot be read, or the answer cannot be written.
+pub(crate) fn replayed(path: &Path, is_json: bool, look: (usize, bool)) -> anyhow::Result<Exit> {
+    let stop = Stop::listen().context("cannot listen for Ctrl-C")?;
+    let watch = Watch::new(Source::file(path)?, None, None, STRIP);
+    let pace = Pace::new(Duration::ZERO, None);
+    if is_json {
+        json(watch, pace, &stop)?;
+    } else {
+        summary(watch, pace, &stop, look)?;
+    }
+    Ok(Exit::Analysed)
 }
 
 fn options(flags: &LiveFlags, filter: Option<&Filter>) -> Options {
@@ -106,11 +135,10 @@ fn once(
 /// Looks until the end, then says where the time went.
 fn summary(
     mut watch: Watch,
-    flags: &LiveFlags,
+    mut pace: Pace,
     stop: &Stop,
-    around: &Surroundings,
+    (width, color): (usize, bool),
 ) -> anyhow::Result<()> {
-    let mut pace = Pace::new(flags.interval, flags.duration);
     let mut ended = Vec::new();
     let mut more = 0;
     while watch.look()? {
@@ -125,7 +153,7 @@ fn summary(
         }
     }
     let shown = Open { ended: &ended, ended_more: more, ..shown(&watch) };
-    let text = open::summary(&shown, around.columns(flags.width), around.color(flags.color));
+    let text = open::summary(&shown, width, color);
     output::tell(&text, false).context("cannot write the answer")
 }
 
@@ -209,8 +237,7 @@ struct Told<'a> {
 }
 
 /// One line for each connection at each look.
-fn json(mut watch: Watch, flags: &LiveFlags, stop: &Stop) -> anyhow::Result<()> {
-    let mut pace = Pace::new(flags.interval, flags.duration);
+fn json(mut watch: Watch, mut pace: Pace, stop: &Stop) -> anyhow::Result<()> {
     let mut out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
     while watch.look()? {
         say(&watch);
@@ -246,6 +273,8 @@ fn lines<'a>(
     out.flush()
 }
 
+/// Bytes of a first line that are looked at. Ours: a line of `TCP_INFO` has some 1,500.
+const FIRST_LINE: u64 = 1 << 16;
 /// Looks that are kept of each connection. Ours: a line of a terminal.
 const STRIP: usize = 60;
 /// Ended connections that a summary tells of one by one. Ours.

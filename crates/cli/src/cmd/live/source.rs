@@ -1,6 +1,6 @@
 //! Where looks come from: this host, or a file that holds them.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use tcpwhy::host::shown;
+use tcpwhy::live::{Recorded, recorded};
 use tcpwhy_linux::collect::Netns;
 use tcpwhy_linux::live::{Options, Sample, Sampler};
 
@@ -66,6 +67,20 @@ pub(crate) struct Replay {
     is_over: bool,
     /// Of the end, to be said with the last look.
     ready: VecDeque<Sample>,
+    /// It has a line for each socket (`TCP_INFO` as `record` and the lab write it), and this is the next one.
+    pending: Option<(u64, Recorded)>,
+    is_of_sockets: bool,
+    /// How many lines say nothing of a socket, and which is the first of them.
+    odd: (u64, u64),
+}
+
+/// Whether this is the first line of a file that can be shown as looks.
+pub(crate) fn is_looks(line: &[u8]) -> bool {
+    is_head(line) || std::str::from_utf8(line).is_ok_and(|line| recorded(line).is_some())
+}
+
+fn is_head(line: &[u8]) -> bool {
+    serde_json::from_slice::<Head>(line).is_ok_and(|head| head.format == FORMAT)
 }
 
 impl Replay {
@@ -79,12 +94,16 @@ impl Replay {
             last_ns: 0,
             is_over: false,
             ready: VecDeque::new(),
+            pending: None,
+            is_of_sockets: false,
+            odd: (0, 0),
         };
         let head =
             replay.line().with_context(|| format!("cannot read {name}"))?.unwrap_or_default();
-        let head = serde_json::from_slice::<Head>(&head).ok().filter(|head| head.format == FORMAT);
+        replay.pending = std::str::from_utf8(&head).ok().and_then(recorded);
+        replay.is_of_sockets = replay.pending.is_some();
         anyhow::ensure!(
-            head.is_some(),
+            replay.is_of_sockets || is_head(&head),
             "{name} holds no looks of `tcpwhy live --save`; what ss or other tools printed is explained by `tcpwhy {name}`"
         );
         Ok(replay)
@@ -95,7 +114,13 @@ impl Replay {
         while self.ready.len() < 2 && !self.is_over {
             match self.read() {
                 Ok(Some(sample)) => self.ready.push_back(sample),
-                Ok(None) => self.is_over = true,
+                Ok(None) => {
+                    self.is_over = true;
+                    let said = self.passed_over();
+                    if let Some(last) = self.ready.back_mut() {
+                        last.said.extend(said);
+                    }
+                }
                 Err(why) => {
                     self.is_over = true;
                     let said = format!(
@@ -114,6 +139,9 @@ impl Replay {
     }
 
     fn read(&mut self) -> anyhow::Result<Option<Sample>> {
+        if self.is_of_sockets {
+            return self.gather();
+        }
         let Some(line) = self.line()? else { return Ok(None) };
         anyhow::ensure!(line.ends_with(b"\n"), "the line does not end");
         let mut sample: Sample = serde_json::from_slice(&line).context("no look")?;
@@ -122,6 +150,56 @@ impl Replay {
         self.last_ns = sample.t_ns;
         make_harmless(&mut sample);
         Ok(Some(sample))
+    }
+
+    /// The sockets of a look: those up to the line at which one comes again.
+    fn gather(&mut self) -> anyhow::Result<Option<Sample>> {
+        let Some(first) = self.pending.take() else { return Ok(None) };
+        let mut sample = Sample { t_ns: first.0.max(self.last_ns), ..Sample::default() };
+        let mut seen = HashSet::new();
+        let mut next = Some(first);
+        while let Some((t_ns, each)) = next {
+            let ends = match &each {
+                Recorded::Connection(socket) => (socket.local, Some(socket.remote)),
+                Recorded::Listener(listener) => (listener.local, None),
+            };
+            if !seen.insert(ends) {
+                self.pending = Some((t_ns, each));
+                break;
+            }
+            match each {
+                Recorded::Connection(socket) => sample.sockets.push(socket),
+                Recorded::Listener(listener) => sample.listeners.push(listener),
+            }
+            next = self.socket()?;
+        }
+        self.last_ns = sample.t_ns;
+        make_harmless(&mut sample);
+        Ok(Some(sample))
+    }
+
+    /// The next line that is about a socket: others are counted.
+    fn socket(&mut self) -> anyhow::Result<Option<(u64, Recorded)>> {
+        loop {
+            let Some(line) = self.line()? else { return Ok(None) };
+            match std::str::from_utf8(&line).ok().and_then(recorded) {
+                Some(found) => return Ok(Some(found)),
+                None if line.trim_ascii().is_empty() => {}
+                None if self.odd.0 == 0 => self.odd = (1, self.line),
+                None => self.odd.0 += 1,
+            }
+        }
+    }
+
+    /// What is said of lines that were passed over.
+    fn passed_over(&self) -> Option<String> {
+        let (lines, first) = self.odd;
+        let name = self.path.display();
+        (lines > 0).then(|| {
+            format!(
+                "{name}: lines without a socket are passed over: {lines}, the first is line {first}"
+            )
+        })
     }
 
     fn line(&mut self) -> anyhow::Result<Option<Vec<u8>>> {
