@@ -63,7 +63,7 @@ fn evidence_without_with_is_told_by_its_content() {
         ("strace-ttt.txt", "[PROGRAM_CALLS]"),
         ("perf-trace.txt", "[PROGRAM_CALLS]"),
         ("trace_pipe.txt", "trace_pipe.txt"),
-        ("uml-slow-start.tcp_info.jsonl", "uml-slow-start.tcp_info.jsonl"),
+        ("uml-slow-start.tcp_info.jsonl", "slow start"),
         ("iperf3.json", "iperf3.json"),
     ] {
         let run = run(&[&evidence(name)]);

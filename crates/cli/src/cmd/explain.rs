@@ -39,6 +39,7 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
     }
     if let [Input::File(path)] = &*options.inputs
         && options.with.is_empty()
+        && !options.anonymize
         && live::is_looks(path)
     {
         let is_json = matches!(options.form, Form::Json { .. });
