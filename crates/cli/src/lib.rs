@@ -24,6 +24,7 @@ mod page;
 pub mod pager;
 pub mod rate;
 pub mod read;
+mod recording;
 pub mod screen;
 mod whole;
 pub mod window;

@@ -79,6 +79,26 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 const HOW_LONG: &str = "give a time above 0 with its unit, such as 500ms, 30s, 5m or 1h";
 
+/// Reads `500K`, `256M`, `2G`: powers of 1024.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text);
+    let number: u64 = number.parse().map_err(|_| HOW_MUCH.to_owned())?;
+    let shift = match unit.trim_end_matches(['B', 'i']).to_ascii_uppercase().as_str() {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => return Err(format!("`{unit}` is no unit of size: {HOW_MUCH}")),
+    };
+    let bytes = number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is too much"))?;
+    if bytes < LEAST { Err(format!("it is too small: {HOW_MUCH}")) } else { Ok(bytes) }
+}
+
+const HOW_MUCH: &str = "give a whole number with its unit, from 64K on, such as 500K, 256M or 2G";
+
+/// Ours: holds the head of a file and some hundred packets.
+const LEAST: u64 = 64 << 10;
+
 /// A number and its unit.
 pub(crate) fn split(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -109,6 +129,16 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         for odd in ["30", "s", "-1s", "0s", "-5s", "1e99h", "3 days", ""] {
             assert!(duration(odd).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("256M"), Ok(256 << 20));
+        assert_eq!(size("100k"), Ok(100 << 10));
+        assert_eq!(size("2GiB"), Ok(2 << 30));
+        for odd in ["", "M", "10", "99999999999G", "1T", "1.5M"] {
+            assert!(size(odd).is_err(), "{odd}");
         }
     }
 }

@@ -2,8 +2,7 @@
 
 mod beside;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -12,7 +11,6 @@ use tcpwhy::capture::QualityKind;
 use tcpwhy::evidence::lay_beside;
 use tcpwhy::evidence::{self, Evidence};
 use tcpwhy::report::{Capture, Report, With};
-use tcpwhy::tracker::Config;
 use tcpwhy::view::{self, StandIns};
 use tcpwhy_model::whatif;
 
@@ -23,7 +21,7 @@ use crate::exit::Exit;
 use crate::fail;
 use crate::options::{Form, Options, Surroundings};
 use crate::read::{
-    INTERNAL_ERROR, Input, Kind, Progress, Run, by_first_packet, kind, kinds, read_all,
+    INTERNAL_ERROR, Input, Kind, Progress, Run, by_first_packet, kind, kinds, read_attached,
     read_evidence,
 };
 use crate::screen::Screen;
@@ -80,16 +78,9 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
         }
         screen.draw_progress(&progress);
     };
-    let mut report = read_all(&options.inputs, config.clone(), threads, &stop, &mut tick);
     let beside = beside::without_host_texts(read_evidence(&options.with), &texts);
-    let mut evidence = evidence::attached(&report);
-    let scales = evidence::scales(&report, evidence.iter().chain(&beside));
-    let is_told = !scales.is_empty() && !stop.load(Ordering::Relaxed);
-    if is_told && options.inputs.iter().all(Input::is_there_again) {
-        let config = Config { scales: Some(Arc::new(scales)), ..config };
-        report = read_all(&options.inputs, config, threads, &stop, &mut tick);
-        evidence = evidence::attached(&report);
-    }
+    let (mut report, mut evidence) =
+        read_attached(&options.inputs, &config, threads, &beside, &stop, &mut tick);
     screen.clear();
     evidence.extend(beside);
     let rate = options.rate.as_ref();

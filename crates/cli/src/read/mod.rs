@@ -34,6 +34,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use tcpwhy::evidence::Evidence;
 use tcpwhy::report::Report;
 use tcpwhy::tracker::Config;
 
@@ -57,6 +58,29 @@ pub struct Progress {
     pub packets: u64,
     /// Time since reading began.
     pub elapsed: Duration,
+}
+
+/// As [`read_all`], with what is attached to the packets as evidence. Where that or what lies `beside` tells how windows are
+/// scaled, which packets alone do not, the packets are read once more.
+pub fn read_attached(
+    inputs: &[Input],
+    config: &Config,
+    threads: usize,
+    beside: &[Evidence],
+    stop: &AtomicBool,
+    tick: &mut dyn FnMut(&mut Run, Progress),
+) -> (Report, Vec<Evidence>) {
+    let report = read_all(inputs, config.clone(), threads, stop, tick);
+    let evidence = tcpwhy::evidence::attached(&report);
+    let scales = tcpwhy::evidence::scales(&report, evidence.iter().chain(beside));
+    let is_told = !scales.is_empty() && !stop.load(Ordering::Relaxed);
+    if !is_told || !inputs.iter().all(Input::is_there_again) {
+        return (report, evidence);
+    }
+    let config = Config { scales: Some(Arc::new(scales)), ..config.clone() };
+    let report = read_all(inputs, config, threads, stop, tick);
+    let evidence = tcpwhy::evidence::attached(&report);
+    (report, evidence)
 }
 
 /// Reads all `inputs`, analyses them on so many `threads` and gives the report.

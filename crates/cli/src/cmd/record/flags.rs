@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use tcpwhy_linux::record::recording::{Options, Scope};
 
-use super::output::is_stdout;
 use crate::number;
+use crate::recording::is_stdout;
 
 /// The text below the flags.
 pub const AFTER: &str = "Examples:
@@ -59,7 +59,7 @@ pub struct RecordFlags {
     #[arg(long, value_name = "BYTES", default_value_t = 100, value_parser = number::snap_length)]
     pub snaplen: u32,
     /// End the capture at this size, and go on without packets: 500K, 256M, 2G
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size)]
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = number::size)]
     pub max_size: u64,
 }
 
@@ -116,26 +116,6 @@ fn seconds(time: Duration) -> String {
     format!("{} s", time.as_secs_f64())
 }
 
-/// Reads `500K`, `256M`, `2G`: powers of 1024.
-fn size(text: &str) -> Result<u64, String> {
-    let (number, unit) = number::split(text);
-    let number: u64 = number.parse().map_err(|_| HOW_MUCH.to_owned())?;
-    let shift = match unit.trim_end_matches(['B', 'i']).to_ascii_uppercase().as_str() {
-        "" => 0,
-        "K" => 10,
-        "M" => 20,
-        "G" => 30,
-        _ => return Err(format!("`{unit}` is no unit of size: {HOW_MUCH}")),
-    };
-    let bytes = number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is too much"))?;
-    if bytes < LEAST { Err(format!("it is too small: {HOW_MUCH}")) } else { Ok(bytes) }
-}
-
-const HOW_MUCH: &str = "give a whole number with its unit, from 64K on, such as 500K, 256M or 2G";
-
-/// Ours: holds the head of a file and some hundred packets.
-const LEAST: u64 = 64 << 10;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,15 +144,5 @@ mod tests {
             "{said}"
         );
         assert!(said.ends_with("prints the recording"), "{said}");
-    }
-
-    #[test]
-    fn sizes_have_units() {
-        assert_eq!(size("256M"), Ok(256 << 20));
-        assert_eq!(size("100k"), Ok(100 << 10));
-        assert_eq!(size("2GiB"), Ok(2 << 30));
-        for odd in ["", "M", "10", "99999999999G", "1T", "1.5M"] {
-            assert!(size(odd).is_err(), "{odd}");
-        }
     }
 }

@@ -6,8 +6,6 @@
 //! command from the terminal; the recording ends with the command, or on the second one.
 
 mod flags;
-mod output;
-mod spool;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -23,15 +21,14 @@ use std::{io, process};
 
 use anyhow::Context as _;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use tcpwhy::units::Time;
 use tcpwhy_linux::record::recording::{self, Command, Recorded, Recording};
 use tcpwhy_linux::record::{Clock, ask_to_end};
 
 use crate::exit::Exit;
 use crate::flags::ExplainFlags;
 use crate::options::{Options, Surroundings};
+use crate::recording::{Output, is_stdout, usual_stem};
 use crate::{complain, in_words};
-use output::{Output, is_stdout};
 
 pub use flags::{AFTER, RecordFlags};
 
@@ -278,11 +275,7 @@ fn has_signal(set: u64, signal: i32) -> bool {
 
 /// `tcpwhy-20261122-101500.pcapng`, in UTC.
 fn usual_name() -> PathBuf {
-    let now = Time(Clock::Real.now().cast_signed()).rfc3339();
-    let digits: String =
-        now.chars().take_while(|&c| c != '.').filter(char::is_ascii_digit).collect();
-    let (date, time) = digits.split_at_checked(8).unwrap_or((&digits, ""));
-    format!("tcpwhy-{date}-{time}.pcapng").into()
+    format!("{}.pcapng", usual_stem(Clock::Real.now())).into()
 }
 
 /// As `tcpwhy FILE`; beside the output of a command, on standard error.

@@ -14,7 +14,7 @@ use super::spool::Spool;
 use crate::whole::{folder_of, give_to_caller};
 
 /// The file of a recording; removed unless it was kept.
-pub(super) struct Output {
+pub(crate) struct Output {
     target: Target,
     /// Goes before the spool that it is in.
     file: NamedTempFile,
@@ -28,7 +28,7 @@ enum Target {
 
 impl Output {
     /// Never writes over a file without being told to, and never over what is no file.
-    pub(super) fn create(path: &Path, force: bool) -> anyhow::Result<Self> {
+    pub(crate) fn create(path: &Path, force: bool) -> anyhow::Result<Self> {
         let target = if is_stdout(path) {
             if io::stdout().is_terminal() {
                 bail!(
@@ -53,17 +53,17 @@ impl Output {
         Ok(Self { target, file, spool })
     }
 
-    pub(super) fn file(&self) -> anyhow::Result<File> {
+    pub(crate) fn file(&self) -> anyhow::Result<File> {
         self.file.as_file().try_clone().context("no file descriptor is left")
     }
 
     /// Where packets wait that are not yet narrowed.
-    pub(super) const fn spool(&self) -> &Spool {
+    pub(crate) const fn spool(&self) -> &Spool {
         &self.spool
     }
 
     /// Gives it to whoever called sudo, and its name; or prints it.
-    pub(super) fn keep(self) -> anyhow::Result<()> {
+    pub(crate) fn keep(self) -> anyhow::Result<()> {
         let Self { target, mut file, spool: _spool } = self;
         let Target::File { path, force } = target else {
             file.rewind().context("cannot read the recording again")?;
@@ -88,14 +88,14 @@ fn no_room(folder: &Path, error: &io::Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::NotFound => anyhow::anyhow!("cannot write in {name}: there is no such folder"),
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            anyhow::anyhow!("cannot write in {name}: it is not allowed; name another place with -o")
+            anyhow::anyhow!("cannot write in {name}: it is not allowed; name another place")
         }
         _ => anyhow::anyhow!("cannot make a folder for packets in {name}: {error}"),
     }
 }
 
 /// Whether the recording is to be printed.
-pub(super) fn is_stdout(path: &Path) -> bool {
+pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// The folder of a recording that is under way; removed in the end.
-pub(super) struct Spool {
+pub(crate) struct Spool {
     folder: TempDir,
     /// Holds the lock, and the way in.
     lock: File,
@@ -47,13 +47,13 @@ impl Spool {
 
     /// A way to this folder, whatever becomes of its name: who may write beside it could take that for a folder of his
     /// own, and have root write and read there.
-    pub(super) fn inside(&self) -> PathBuf {
+    pub(crate) fn inside(&self) -> PathBuf {
         let open = PathBuf::from(format!("/proc/self/fd/{}", self.lock.as_raw_fd()));
         if open.exists() { open } else { self.path().to_owned() }
     }
 
     /// Removes what killed recordings of this user left beside this one; gives how many.
-    pub(super) fn sweep(&self) -> usize {
+    pub(crate) fn sweep(&self) -> usize {
         let (Some(beside), Ok(own)) = (self.path().parent(), self.path().symlink_metadata()) else {
             return 0;
         };

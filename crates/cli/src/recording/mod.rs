@@ -1,0 +1,17 @@
+//! A recording's file, and the folder in which its packets wait until they are narrowed.
+
+mod output;
+mod spool;
+
+use tcpwhy::units::Time;
+
+pub(crate) use output::{Output, is_stdout};
+
+/// `tcpwhy-20261122-101500`: what a recording is called that begins so many nanoseconds after 1970, in UTC.
+pub(crate) fn usual_stem(begins_ns: u64) -> String {
+    let begins = Time(begins_ns.cast_signed()).rfc3339();
+    let digits: String =
+        begins.chars().take_while(|&c| c != '.').filter(char::is_ascii_digit).collect();
+    let (date, time) = digits.split_at_checked(8).unwrap_or((&digits, ""));
+    format!("tcpwhy-{date}-{time}")
+}
