@@ -12,7 +12,7 @@ help:
 	@echo 'make page    build the page for the browser, which the program carries'
 	@echo 'make test    every test there is'
 	@echo 'make check   format, lints, licences'
-	@echo 'make bench   speed and memory, beside tcptrace and tshark; of the model, beside ns-3; of the page, beside uPlot and ECharts'
+	@echo 'make bench   speed and memory, beside tcptrace and tshark; of the model, beside ns-3; of live, beside ss; of the page, beside uPlot and ECharts'
 	@echo 'make fuzz    fuzz every reader until stopped'
 	@echo 'make uml     build simulated kernels for the lab (VERSIONS="5.10 6.1 6.12" HZ=250)'
 	@echo 'make fidelity  the model of TCP, held against kernels in simulated time (RUNS=50 SEED=1 KERNELS=6.1,5.10,6.12)'
@@ -51,6 +51,7 @@ bench:
 	@scripts/setup bench
 	bench/run
 	bench/model
+	bench/live $(or $(CARGO_TARGET_DIR),target)/release/tcpwhy
 	cd page && npm ci --ignore-scripts --no-audit --no-fund --silent
 	bench/page $(or $(CARGO_TARGET_DIR),target)/release/tcpwhy
 

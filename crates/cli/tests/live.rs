@@ -132,6 +132,25 @@ fn counters_and_times_that_go_back_and_names_that_would_be_obeyed_break_nothing(
 }
 
 #[test]
+fn lines_of_sockets_without_their_end_are_said_to_be_cut() {
+    let line = |t: u64| {
+        format!(
+            r#"{{"t":{t},"state":"ESTAB","local":"192.0.2.1:80","peer":"192.0.2.2:4000","rqueue":0,"wqueue":900}}"#
+        ) + "\n"
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("tcp_info.jsonl");
+    let both = line(1_000_000_000) + &line(2_000_000_000);
+    for (end, is_cut) in [(both.len(), false), (both.len() - 1, false), (both.len() - 9, true)] {
+        std::fs::write(&file, &both[..end]).expect("room");
+        let told = run(&[Path::new("live"), &file]);
+        assert_eq!(told.status, Some(0), "{}", told.stderr);
+        assert_eq!(told.stderr.contains("was cut short"), is_cut, "{}", told.stderr);
+        assert!(told.stdout.contains("1 connection"), "{}", told.stdout);
+    }
+}
+
+#[test]
 fn a_file_without_looks_is_no_answer() {
     let text = run(&["live", "Cargo.toml"]);
     assert_eq!(text.status, Some(3));

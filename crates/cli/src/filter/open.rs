@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use tcpwhy::host::snapshot::State as Tcp;
+use tcpwhy::live::is_rest;
 use tcpwhy::report::State;
 use tcpwhy_linux::live::Ends;
 
@@ -28,21 +29,7 @@ pub struct Open<'a> {
 impl Open<'_> {
     /// Whether something holds it that is not a program at rest.
     fn is_slow(&self) -> bool {
-        use State as S;
-        let rests = |state: State| {
-            matches!(
-                state,
-                S::App
-                    | S::IdleAppThink
-                    | S::IdlePeerThink
-                    | S::IdleKeptOpen
-                    | S::Receiving
-                    | S::LastFlight
-                    | S::Closing
-                    | S::Unknown
-            )
-        };
-        self.lags || self.state.is_some_and(|state| !rests(state))
+        self.lags || self.state.is_some_and(|state| !is_rest(state))
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use tcpwhy::host::snapshot::{Link, Listener, Socket};
-use tcpwhy::live::{Connection, Course};
+use tcpwhy::live::{Connection, Course, Key};
 
 use super::groups::{Groups, Labels, OTHER, Place};
 use super::host::{Devices, Kernels};
@@ -92,22 +92,6 @@ pub(super) struct Queue {
     /// The fullest one's length and limit.
     pub(super) fullest: (u64, u64),
     pub(super) drops: u64,
-}
-
-/// What a connection is, as long as it lives.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-enum Key {
-    Cookie(u64),
-    Ends(SocketAddr, SocketAddr),
-}
-
-impl Key {
-    const fn of(socket: &Socket) -> Self {
-        match socket.cookie {
-            0 => Self::Ends(socket.local, socket.remote),
-            cookie => Self::Cookie(cookie),
-        }
-    }
 }
 
 /// A connection keeps its group: a sum must not move to another.

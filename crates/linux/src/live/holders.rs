@@ -1,9 +1,9 @@
 //! Who holds the sockets. Each is looked for once, when it is new, and the looking is kept to a small share of a processor.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 
-use tcpwhy::host::snapshot::Owner;
+use tcpwhy::host::snapshot::Socket;
 
 use super::Sample;
 use crate::collect::blind::{Blind, name};
@@ -16,81 +16,115 @@ const PAUSE: u64 = 100;
 /// What is known of sockets that have gone is kept until there are this many of them for one that is there. Ours.
 const STALE: usize = 2;
 
+/// Names of processes are read again after this time: a program may start another in its place (`execve`). Ours.
+const NAMES_NS: u64 = 5_000_000_000;
+
 #[derive(Debug, Default)]
 pub(super) struct Holders {
     owners: Owners,
     names: BTreeMap<u32, String>,
+    /// When the names are read again.
+    names_ns: u64,
     next_ns: u64,
     /// Sources whose absence was said.
     said: HashSet<String>,
+    /// Sockets of this look whose holders were not looked for yet.
+    unknown: Vec<Socket>,
+    /// Processes of this look, and the last of them.
+    pids: BTreeSet<u32>,
+    last: Option<u32>,
+    /// Sockets of this look.
+    count: usize,
+    /// What is there, where what has gone is to be forgotten.
+    inodes: Option<HashSet<u64>>,
 }
 
 impl Holders {
-    /// Puts holders and their names into a look; what could not be seen, if that was not said before.
-    pub(super) fn join(&mut self, sample: &mut Sample) -> Vec<String> {
-        let mut wanted = self.known(sample);
+    /// Hands a socket on with its holder; one whose holder was not looked for yet at the end of the look.
+    pub(super) fn hold(&mut self, mut socket: Socket, take: &mut dyn FnMut(Socket)) {
+        self.count += 1;
+        match self.holder(socket.inode) {
+            Holder::NotAsked => self.unknown.push(socket),
+            Holder::Nobody => take(socket),
+            Holder::Is(owner) => {
+                socket.owner = Some(owner);
+                take(socket);
+            }
+        }
+    }
+
+    /// Ends a look: hands the others on, and puts the names in; what could not be seen, if that was not said before.
+    pub(super) fn end(&mut self, sample: &mut Sample, take: &mut dyn FnMut(Socket)) -> Vec<String> {
         let mut said = Vec::new();
+        let unknown = core::mem::take(&mut self.unknown);
+        let listeners = sample.listeners.iter().map(|listener| listener.inode);
+        let wanted = unknown.iter().map(|socket| socket.inode).chain(listeners);
+        let is_new = |inode: &u64| *inode != 0 && self.owners.holder(*inode) == Holder::NotAsked;
+        let wanted: HashSet<u64> = wanted.filter(is_new).collect();
         if !wanted.is_empty() && Clock::Monotonic.now() >= self.next_ns {
             let began = taken_by_this_thread();
             let mut blind = Blind::default();
-            self.owners.look_for(core::mem::take(&mut wanted), &mut blind);
+            self.owners.look_for(wanted, &mut blind);
             said = self.new_words(blind);
-            self.known(sample);
             let took = taken_by_this_thread() - began;
             self.next_ns = Clock::Monotonic.now() + took * PAUSE;
         }
-        let all = sample.sockets.len() + sample.listeners.len();
-        if self.owners.count() > (all + 1) * STALE {
-            self.owners.keep(&inodes(sample).collect());
+        for mut socket in unknown {
+            if let Holder::Is(owner) = self.holder(socket.inode) {
+                socket.owner = Some(owner);
+            }
+            take(socket);
+        }
+        for listener in &mut sample.listeners {
+            self.count += 1;
+            if let Holder::Is(owner) = self.holder(listener.inode) {
+                listener.owner = Some(owner);
+            }
         }
         self.name(sample);
+        if let Some(inodes) = self.inodes.take() {
+            self.owners.keep(&inodes);
+        } else if self.owners.count() > (self.count + 1) * STALE {
+            self.inodes = Some(HashSet::with_capacity(self.count));
+        }
+        self.count = 0;
         said
     }
 
-    /// Puts in what is known; the inodes of the others.
-    fn known(&self, sample: &mut Sample) -> HashSet<u64> {
-        let mut unknown = HashSet::new();
-        let mut holder = |inode: u64| -> Option<Owner> {
-            if inode == 0 {
-                return None;
-            }
-            match self.owners.holder(inode) {
-                Holder::Is(owner) => return Some(owner),
-                Holder::Nobody => {}
-                Holder::NotAsked => drop(unknown.insert(inode)),
-            }
-            None
-        };
-        for socket in &mut sample.sockets {
-            socket.owner = holder(socket.inode);
+    /// Who holds the socket of this inode, as far as that is known.
+    fn holder(&mut self, inode: u64) -> Holder {
+        if inode == 0 {
+            return Holder::Nobody;
         }
-        for listener in &mut sample.listeners {
-            listener.owner = holder(listener.inode);
+        if let Some(inodes) = &mut self.inodes {
+            inodes.insert(inode);
         }
-        unknown
+        let holder = self.owners.holder(inode);
+        if let Holder::Is(owner) = holder
+            // Sockets of one process come together.
+            && self.last.replace(owner.pid) != Some(owner.pid)
+        {
+            self.pids.insert(owner.pid);
+        }
+        holder
     }
 
     fn name(&mut self, sample: &mut Sample) {
-        let owners = sample.sockets.iter().map(|socket| socket.owner);
-        let owners = owners.chain(sample.listeners.iter().map(|listener| listener.owner));
-        let mut last = None;
-        for owner in owners.flatten() {
-            // Sockets of one process come together.
-            if last.replace(owner.pid) == Some(owner.pid)
-                || sample.processes.contains_key(&owner.pid)
-            {
-                continue;
-            }
-            let own = self.names.entry(owner.pid).or_insert_with(|| {
-                let own = fs::read(format!("/proc/{}/comm", owner.pid)).unwrap_or_default();
-                name(own.strip_suffix(b"\n").unwrap_or(&own))
-            });
-            sample.processes.insert(owner.pid, own.clone());
+        let now = Clock::Monotonic.now();
+        if now >= self.names_ns {
+            self.names.clear();
+            self.names_ns = now + NAMES_NS;
         }
         // A number that nobody has any more may be given to another program.
-        if self.names.len() > sample.processes.len() {
-            self.names.retain(|pid, _| sample.processes.contains_key(pid));
+        self.names.retain(|pid, _| self.pids.contains(pid));
+        for pid in core::mem::take(&mut self.pids) {
+            let own = self.names.entry(pid).or_insert_with(|| {
+                let own = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+                name(own.strip_suffix(b"\n").unwrap_or(&own))
+            });
+            sample.processes.insert(pid, own.clone());
         }
+        self.last = None;
     }
 
     fn new_words(&mut self, blind: Blind) -> Vec<String> {
@@ -108,9 +142,4 @@ impl Holders {
         }
         words
     }
-}
-
-fn inodes(sample: &Sample) -> impl Iterator<Item = u64> {
-    let sockets = sample.sockets.iter().map(|socket| socket.inode);
-    sockets.chain(sample.listeners.iter().map(|listener| listener.inode))
 }

@@ -98,8 +98,6 @@ pub struct Sampler {
     to_say: Vec<String>,
     /// What was said already.
     said: Vec<&'static str>,
-    /// Sockets of the last look, for room.
-    last: usize,
 }
 
 impl Sampler {
@@ -143,7 +141,6 @@ impl Sampler {
             since_1970_ns: Clock::Real.now().saturating_sub(Clock::Monotonic.now()),
             to_say,
             said: Vec::new(),
-            last: 0,
         })
     }
 
@@ -152,31 +149,46 @@ impl Sampler {
         self.netns.as_ref()
     }
 
-    /// Looks.
+    /// Looks, and gathers all sockets.
     ///
     /// # Errors
     /// The kernel does not answer any more.
     pub fn sample(&mut self) -> Result<Sample, LiveError> {
-        let mut sample = Sample {
-            t_ns: self.since_1970_ns + Clock::Monotonic.now(),
-            sockets: Vec::with_capacity(self.last),
-            ..Sample::default()
-        };
+        let mut sockets = Vec::new();
+        let mut sample = self.look(&mut |_, socket| sockets.push(socket))?;
+        if !sample.ended.is_empty() {
+            // What ended while they were listed is not open any more.
+            let gone: HashSet<u64> = sample.ended.iter().map(|socket| socket.cookie).collect();
+            sockets.retain(|socket| !gone.contains(&socket.cookie));
+        }
+        sample.sockets = sockets;
+        Ok(sample)
+    }
+
+    /// Looks, and hands each socket out as the kernel tells it, with the time of the look; the sample has all but them. One that
+    /// ended while they were listed may be among them.
+    ///
+    /// # Errors
+    /// The kernel does not answer any more.
+    pub fn look(&mut self, take: &mut dyn FnMut(u64, Socket)) -> Result<Sample, LiveError> {
+        let t_ns = self.since_1970_ns + Clock::Monotonic.now();
+        let mut sample = Sample { t_ns, ..Sample::default() };
         let mut odd = false;
+        let take = &mut |socket| take(t_ns, socket);
         for family in [libc::AF_INET, libc::AF_INET6] {
-            match self.family(family, &mut sample, &mut odd) {
+            match self.family(family, &mut sample, &mut odd, take) {
                 Ok(Answer::Whole) => {}
                 Ok(Answer::Interrupted) => self.say_once(INTERRUPTED),
                 Ok(Answer::Cut) => self.say_once(CUT),
                 // A kernel without IPv6.
                 Err(error)
                     if family == libc::AF_INET6 && error.raw_os_error() == Some(libc::ENOENT) => {}
-                // A kernel that does not know a word of the program.
+                // A kernel that does not know a word of the program: nothing was told yet.
                 Err(error)
                     if !self.program.is_empty() && error.raw_os_error() == Some(libc::EINVAL) =>
                 {
                     self.program.clear();
-                    return self.sample();
+                    return self.look(&mut |_, socket| take(socket));
                 }
                 Err(error) => return Err(LiveError::Ask(error)),
             }
@@ -185,16 +197,21 @@ impl Sampler {
         if odd {
             self.say_once("some of the kernel's answers make no sense, and are left out");
         }
-        self.last = sample.sockets.len();
         if let Some(holders) = &mut self.holders {
-            self.to_say.extend(holders.join(&mut sample));
+            self.to_say.extend(holders.end(&mut sample, take));
         }
         sample.said = core::mem::take(&mut self.to_say);
         Ok(sample)
     }
 
-    fn family(&mut self, family: i32, sample: &mut Sample, odd: &mut bool) -> io::Result<Answer> {
-        let (ends, groups) = (&self.ends, &self.groups);
+    fn family(
+        &mut self,
+        family: i32,
+        sample: &mut Sample,
+        odd: &mut bool,
+        take: &mut dyn FnMut(Socket),
+    ) -> io::Result<Answer> {
+        let (ends, groups, holders) = (&self.ends, &self.groups, &mut self.holders);
         let mut without_group = false;
         let answer = self.diag.each_that(family as u8, STATES, &self.program, |message| {
             let Some(both) = ends_of(message).filter(|_| message.len() >= HEAD) else {
@@ -217,8 +234,10 @@ impl Sampler {
                             without_group |= socket.cgroup.is_none();
                             socket.cgroup.is_none_or(|id| groups.contains(&id))
                         });
-                        if is_wanted {
-                            sample.sockets.push(socket);
+                        match holders {
+                            _ if !is_wanted => {}
+                            Some(holders) => holders.hold(socket, take),
+                            None => take(socket),
                         }
                     }
                     None => *odd = true,
@@ -231,7 +250,7 @@ impl Sampler {
         answer
     }
 
-    /// Takes in what the kernel told of destroyed sockets; what ended while it listed them is not open any more.
+    /// Takes in what the kernel told of destroyed sockets.
     fn hear(&mut self, sample: &mut Sample) {
         let Some(line) = &mut self.destroyed else { return };
         let (ends, groups) = (&self.ends, &self.groups);
@@ -248,10 +267,6 @@ impl Sampler {
         });
         if !matches!(answer, Ok(Answer::Whole)) {
             self.say_once("more connections ended at once than the kernel could tell");
-        }
-        if !sample.ended.is_empty() {
-            let gone: HashSet<u64> = sample.ended.iter().map(|socket| socket.cookie).collect();
-            sample.sockets.retain(|socket| !gone.contains(&socket.cookie));
         }
     }
 

@@ -8,24 +8,28 @@ use std::collections::VecDeque;
 
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
-use tcpwhy_words::units::Duration;
 
 use super::between::{Between, Did};
 use super::growth::Growth;
+use super::pause::Pause;
 use super::{Account, Held, Reader, is_standstill, moment, rank};
 use crate::host::snapshot::{Info, Socket};
 use crate::report::{State, TimeIn};
 
 type Ends = (SocketAddr, SocketAddr);
 
+/// What a connection is, as long as it lives.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-enum Key {
+pub enum Key {
+    /// Its kernel's name of it.
     Cookie(u64),
+    /// Its local and its remote end, where that name was not seen.
     Ends(SocketAddr, SocketAddr),
 }
 
 impl Key {
-    const fn of(socket: &Socket) -> Self {
+    /// That of a socket.
+    pub const fn of(socket: &Socket) -> Self {
         match socket.cookie {
             0 => Self::Ends(socket.local, socket.remote),
             cookie => Self::Cookie(cookie),
@@ -36,7 +40,12 @@ impl Key {
 /// The connections of a host, over time.
 #[derive(Clone, Debug)]
 pub struct Course {
-    connections: HashMap<Key, Connection, FixedState>,
+    /// Boxed: a table that grows has room for what it holds three times over.
+    connections: HashMap<Key, Box<Connection>, FixedState>,
+    /// Sockets of this look with something to send.
+    senders: Vec<Socket>,
+    /// Those of which the kernel told in this look that they have ended.
+    told: HashSet<Key, FixedState>,
     ended: Vec<Connection>,
     /// Those that the last look lacked: the kernel may tell of their end only now.
     gone: HashSet<Key, FixedState>,
@@ -73,8 +82,7 @@ pub struct Connection {
     /// The last looks at it, from the first on at which something held it; empty where none was asked for.
     pub strip: VecDeque<Cell>,
     growth: Growth,
-    /// Time without more to send since data was last sent: the wait for its last ACK, or the program's pause if more follows.
-    tail: Duration,
+    pause: Pause,
     look: u64,
 }
 
@@ -106,18 +114,40 @@ impl Course {
     pub fn new(strip: usize) -> Self {
         Self {
             connections: HashMap::with_hasher(FixedState::default()),
+            senders: Vec::new(),
+            told: HashSet::with_hasher(FixedState::default()),
             ended: Vec::new(),
             gone: HashSet::with_hasher(FixedState::default()),
             strip,
-            look: 0,
+            look: 1,
         }
     }
 
     /// Takes in all sockets of a look at `t_ns`; connections that are not among them have ended.
     pub fn take(&mut self, t_ns: u64, sockets: Vec<Socket>) {
-        self.look += 1;
-        let readers = readers(&sockets);
         for socket in sockets {
+            self.add(t_ns, socket);
+        }
+        self.end(t_ns);
+    }
+
+    /// Takes in one socket of a look at `t_ns`, which [`Self::end`] ends.
+    pub fn add(&mut self, t_ns: u64, socket: Socket) {
+        // What the peer of a sender says is known only then. Few sockets of a host have something in flight.
+        if socket.send_queue > 0 {
+            self.senders.push(socket);
+        } else {
+            self.see(t_ns, socket, None);
+        }
+    }
+
+    /// Ends a look: connections that were not among its sockets have ended.
+    pub fn end(&mut self, t_ns: u64) {
+        let mut senders = core::mem::take(&mut self.senders);
+        senders.retain(|socket| !self.told.contains(&Key::of(socket)));
+        self.told.clear();
+        let readers = self.readers(&senders);
+        for socket in senders {
             let peer = readers.get(&(socket.remote, socket.local));
             self.see(t_ns, socket, peer);
         }
@@ -125,8 +155,29 @@ impl Course {
         self.gone.clear();
         for (key, each) in self.connections.extract_if(|_, each| each.look != look) {
             self.gone.insert(key);
-            self.ended.push(each);
+            self.ended.push(*each);
         }
+        self.look += 1;
+    }
+
+    /// What the peers of senders say, by the peers' own ends, where they are among the sockets of this look.
+    fn readers(&self, senders: &[Socket]) -> HashMap<Ends, Reader, FixedState> {
+        let mut readers = HashMap::with_hasher(FixedState::default());
+        let peers = senders.iter().map(|socket| (socket.remote, socket.local));
+        let peers: HashSet<Ends, FixedState> = peers.collect();
+        if peers.is_empty() {
+            return readers;
+        }
+        let seen = self.connections.values().filter(|each| each.look == self.look);
+        for socket in seen.map(|each| &each.socket).chain(senders) {
+            let ends = (socket.local, socket.remote);
+            if peers.contains(&ends)
+                && let Some(reader) = Reader::of(socket)
+            {
+                readers.insert(ends, reader);
+            }
+        }
+        readers
     }
 
     /// A connection that has ended, with its last state (`SKNLGRP_INET_TCP_DESTROY`).
@@ -135,8 +186,9 @@ impl Course {
         if self.gone.contains(&key) {
             return;
         }
+        self.told.insert(key);
         self.see(t_ns, socket, None);
-        self.ended.extend(self.connections.remove(&key));
+        self.ended.extend(self.connections.remove(&key).map(|each| *each));
     }
 
     fn see(&mut self, t_ns: u64, socket: Socket, peer: Option<&Reader>) {
@@ -145,9 +197,12 @@ impl Course {
             Some(known) if known.is_of(&socket) => known.go_on(t_ns, socket, peer),
             Some(known) => {
                 let new = Connection::first(t_ns, socket, peer);
-                self.ended.push(core::mem::replace(known, new));
+                self.ended.push(core::mem::replace(&mut **known, new));
             }
-            None => drop(self.connections.insert(key, Connection::first(t_ns, socket, peer))),
+            None => {
+                let new = Box::new(Connection::first(t_ns, socket, peer));
+                self.connections.insert(key, new);
+            }
         }
         if let Some(known) = self.connections.get_mut(&key) {
             known.look = look;
@@ -157,7 +212,7 @@ impl Course {
 
     /// Those that are open, in no order.
     pub fn connections(&self) -> impl Iterator<Item = &Connection> {
-        self.connections.values()
+        self.connections.values().map(|each| &**each)
     }
 
     /// Those that are open, what stands still first, then what is held, then by bytes and ends.
@@ -174,27 +229,6 @@ impl Course {
     pub fn take_ended(&mut self) -> Vec<Connection> {
         core::mem::take(&mut self.ended)
     }
-}
-
-/// What the peers of senders say, by the peers' own ends, where they are among these sockets. Few sockets of a host have something
-/// in flight, so that the others cost nothing.
-fn readers(sockets: &[Socket]) -> HashMap<Ends, Reader, FixedState> {
-    let sends = |socket: &&Socket| socket.send_queue > 0;
-    let peers = sockets.iter().filter(sends).map(|socket| (socket.remote, socket.local));
-    let peers: HashSet<Ends, FixedState> = peers.collect();
-    let mut readers = HashMap::with_hasher(FixedState::default());
-    if peers.is_empty() {
-        return readers;
-    }
-    for socket in sockets {
-        let ends = (socket.local, socket.remote);
-        if peers.contains(&ends)
-            && let Some(reader) = Reader::of(socket)
-        {
-            readers.insert(ends, reader);
-        }
-    }
-    readers
 }
 
 impl Connection {
@@ -230,7 +264,7 @@ impl Connection {
             retransmitted: 0,
             strip: VecDeque::new(),
             growth,
-            tail: Duration::ZERO,
+            pause: Pause::default(),
             look: 0,
             socket,
         }
@@ -268,14 +302,12 @@ impl Connection {
         self.growth.see(&self.socket, &socket, again);
         self.growth.see_window(&socket);
         let held = held.map(|held| self.growth.named(held, &socket));
+        let sndbuf_counted = between.grew(|info| info.sndbuf_limited_ns).unwrap_or(0);
         let has_grown = |counter: fn(&Info) -> Option<u64>| between.grew(counter).unwrap_or(0) > 0;
         let (sends, hears) =
             (has_grown(|info| info.bytes_sent), has_grown(|info| info.bytes_received));
-        if sends && !hears {
-            self.times.rename(State::LastFlight, State::App, self.tail);
-        }
-        self.tail = if sends || hears { Duration::ZERO } else { self.tail };
-        self.tail += times.get(State::LastFlight);
+        self.pause.see(&socket, sends, hears, &mut self.times);
+        self.pause.add(&times, sndbuf_counted);
         self.times.add_all(times.iter().map(|(state, span)| (self.growth.state(state), span)));
         if held.as_ref().map(|held| held.state) != self.held.as_ref().map(|held| held.state) {
             self.since_ns = t_ns;
@@ -337,6 +369,33 @@ mod tests {
     fn times(connection: &Connection) -> Vec<(State, i64)> {
         let all = connection.times.ranked();
         all.iter().map(|(state, span)| (*state, span.0 / 1_000_000)).collect()
+    }
+
+    #[test]
+    fn a_full_buffer_that_runs_empty_was_waited_for_by_nobody() {
+        let full = "skmem:(r0,rb131072,t0,tb90000,f0,w80000,o0,bl0,d0) cwnd:90 unacked:60 snd_wnd:900000 bytes_acked:1 bytes_sent:60001";
+        let more =
+            full.replace("bytes_acked:1", "bytes_acked:60001").replace("sent:60001", "sent:120001");
+        let empty = "skmem:(r0,rb131072,t0,tb90000,f0,w0,o0,bl0,d0) cwnd:90 snd_wnd:900000 bytes_acked:60001 bytes_sent:60001";
+        let waited = course(&[(60_000, full), (60_000, &more), (60_000, &more)]);
+        assert_eq!(times(&waited), [(State::Sndbuf, 200)]);
+        let drained = course(&[(60_000, full), (60_000, full), (0, empty), (0, empty)]);
+        assert_eq!(drained.times.get(State::Sndbuf).0, 0, "{:?}", times(&drained));
+        assert!(drained.times.get(State::LastFlight).0 >= 100_000_000, "{:?}", times(&drained));
+    }
+
+    #[test]
+    fn who_goes_on_without_a_word_of_the_peer_has_paused() {
+        let words = |sent: u32| {
+            format!(
+                "cwnd:90 lastsnd:100 lastrcv:900 bytes_acked:{sent} bytes_sent:{sent} bytes_received:9"
+            )
+        };
+        let silent = course(&[(0, &words(9)), (0, &words(9))]);
+        assert_eq!(times(&silent), [(State::IdlePeerThink, 100)]);
+        let paused = course(&[(0, &words(9)), (0, &words(9)), (0, &words(4000))]);
+        assert_eq!(paused.times.get(State::IdlePeerThink).0, 0, "{:?}", times(&paused));
+        assert!(paused.times.get(State::IdleAppThink).0 >= 100_000_000, "{:?}", times(&paused));
     }
 
     #[test]

@@ -2,11 +2,13 @@
 //!
 //! A threshold that was there before the window reached it, without a loss, was remembered: from an earlier connection to this peer
 //! or from a route (Linux `tcp_init_metrics`). A window that fell without a loss was restarted after a pause
-//! (`tcp_cwnd_restart`); until it has grown back, the pause is what holds it.
+//! (`tcp_cwnd_restart`); until it has grown back, the pause is what holds it. Where more in flight only made the round trip longer,
+//! the link gives no more ([`link`](super::link)): as long as it gives that much, the link holds the sender, not its window.
 
 use super::Held;
+use super::link::Link;
 use crate::host::snapshot::{Info, Socket};
-use crate::report::State;
+use crate::report::{State, Sure};
 
 /// What was seen of a connection's window so far.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -19,6 +21,7 @@ pub(super) struct Growth {
     most_window: u32,
     /// It was shut.
     was_shut: bool,
+    link: Link,
 }
 
 impl Growth {
@@ -43,6 +46,7 @@ impl Growth {
         };
         let (Some(was), Some(cwnd)) = (before.snd_cwnd, now.snd_cwnd) else { return };
         let has_lost = again > 0 || now.lost.unwrap_or(0) > 0;
+        self.link.see(now, has_lost);
         if has_lost {
             (self.remembered, self.before_pause) = (None, None);
             return;
@@ -60,6 +64,11 @@ impl Growth {
     /// The state of a full window, as its past names it.
     pub(super) fn state(&self, state: State) -> State {
         match state {
+            State::CwndSlowStart | State::CwndAvoidance | State::CwndPostLoss
+                if self.link.is_full() =>
+            {
+                State::BandwidthSelfQueue
+            }
             State::CwndSlowStart if self.before_pause.is_some() => State::CwndAfterIdle,
             State::CwndAvoidance if self.remembered.is_some() => State::CwndCachedSsthresh,
             state => state,
@@ -71,6 +80,10 @@ impl Growth {
         let state = self.state(held.state);
         let info = now.info.as_deref().copied().unwrap_or_default();
         let (unacked, cwnd) = (info.unacked.unwrap_or(0), info.snd_cwnd.unwrap_or(0));
+        if state == State::BandwidthSelfQueue && state != held.state {
+            let by = format!("{}; {}", held.by, self.link.words());
+            return Held { state, sure: Sure::Possible, by };
+        }
         let by = match (state, self.before_pause, self.remembered) {
             _ if state == held.state => return held,
             (State::CwndAfterIdle, Some(was), _) => {

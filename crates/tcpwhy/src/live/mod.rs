@@ -16,7 +16,9 @@ mod between;
 mod course;
 mod growth;
 mod line;
+mod link;
 mod moment;
+mod pause;
 mod reader;
 mod recorded;
 mod remedy;
@@ -27,7 +29,7 @@ use crate::host::snapshot::{Snapshot, Socket};
 use crate::report::{State, Sure};
 
 pub use account::Account;
-pub use course::{Cell, Connection, Course};
+pub use course::{Cell, Connection, Course, Key};
 pub use line::{Figures, Line};
 pub use reader::Reader;
 pub use recorded::{Recorded, recorded};
@@ -68,6 +70,22 @@ fn rank(socket: &Socket, held: Option<&Held>, reader: Option<Reader>) -> (u8, u6
         None => 0,
     };
     (rank, bytes)
+}
+
+/// Whether nothing but a program at rest, the way of its last ACK or its end is waited for, or that is not known.
+pub const fn is_rest(state: State) -> bool {
+    use State as S;
+    matches!(
+        state,
+        S::App
+            | S::IdleAppThink
+            | S::IdlePeerThink
+            | S::IdleKeptOpen
+            | S::Receiving
+            | S::LastFlight
+            | S::Closing
+            | S::Unknown
+    )
 }
 
 /// Whether nothing moves in it.

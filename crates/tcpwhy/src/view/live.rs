@@ -145,18 +145,17 @@ pub fn spent(connection: &Connection) -> Option<String> {
         return None;
     }
     let part = |(state, span): &(State, Duration)| {
-        let what = match state {
-            State::Unknown => "what was not seen".to_owned(),
-            state => called(*state),
-        };
-        format!("{} {what}", percent(span.0, total.0))
+        format!("{} {}", percent(span.0, total.0), called(*state))
     };
     let parts: Vec<String> = connection.times.ranked().iter().take(3).map(part).collect();
     Some(format!("In the {} between the looks: {}.", time(total.0), parts.join(", ")))
 }
 
 /// What a state is called where the ends are only sender and receiver: whose send buffer it is goes without saying.
-fn called(state: State) -> String {
+pub(super) fn called(state: State) -> String {
+    if state == State::Unknown {
+        return "what was not seen".to_owned();
+    }
     let text = ENDS.put_in(noun(state));
     text.replace("sender's send ", "send ").replace("receiver's receive ", "receive ")
 }

@@ -7,10 +7,9 @@ use tcpwhy_words::said::{bytes, count, percent, time};
 use tcpwhy_words::units::BitRate;
 
 use super::family;
-use super::live::{ENDS, capital, sentence};
-use crate::answer::words::noun;
+use super::live::{called, capital, sentence};
 use crate::host::snapshot::{Listener, State as Tcp};
-use crate::live::Connection;
+use crate::live::{Connection, is_rest};
 use crate::report::{State, TimeIn};
 
 /// What there is to tell of a host.
@@ -225,7 +224,7 @@ pub fn summary(open: &Open<'_>, width: usize, color: bool) -> String {
         letters.dedup();
         let legend: Vec<String> = letters
             .iter()
-            .map(|state: &State| format!("{} {}", state.letter(), ENDS.put_in(noun(*state))))
+            .map(|state: &State| format!("{} {}", state.letter(), called(*state)))
             .collect();
         page.wrapped(2, 4, &[(Ink::Faint, legend.join(", ") + ", . nothing to send")]);
     }
@@ -242,21 +241,7 @@ pub fn summary(open: &Open<'_>, width: usize, color: bool) -> String {
 
 /// Time in which something held it that is not a program at rest.
 fn held_ns(times: &TimeIn) -> i64 {
-    use State as S;
-    let rests = |state| {
-        matches!(
-            state,
-            S::App
-                | S::IdleAppThink
-                | S::IdlePeerThink
-                | S::IdleKeptOpen
-                | S::Receiving
-                | S::LastFlight
-                | S::Closing
-                | S::Unknown
-        )
-    };
-    times.iter().filter(|(state, _)| !rests(*state)).map(|(_, span)| span.0).sum()
+    times.iter().filter(|(state, _)| !is_rest(*state)).map(|(_, span)| span.0).sum()
 }
 
 fn strip(page: &mut Page, connection: &Connection, letters: &mut Vec<State>) {
@@ -280,7 +265,7 @@ fn spent(page: &mut Page, connection: &Connection) {
     let total = connection.times.total();
     let part = |(state, span): &(State, _)| -> String {
         let span: &tcpwhy_words::units::Duration = span;
-        format!("{} {} ({})", time(span.0), ENDS.put_in(noun(*state)), percent(span.0, total.0))
+        format!("{} {} ({})", time(span.0), called(*state), percent(span.0, total.0))
     };
     let parts: Vec<String> = connection.times.ranked().iter().take(4).map(part).collect();
     page.wrapped(2, 4, &[plain(format!("Of {}: {}.", time(total.0), parts.join(", ")))]);
@@ -315,9 +300,11 @@ impl Sum {
             String::new()
         };
         let total = self.times.total();
-        let most = self.times.ranked().first().map(|(state, span)| {
-            format!(", {} {}", percent(span.0, total.0), ENDS.put_in(noun(*state)))
-        });
+        let most = self
+            .times
+            .ranked()
+            .first()
+            .map(|(state, span)| format!(", {} {}", percent(span.0, total.0), called(*state)));
         format!(
             "{}, {} sent, {} received{again}{}",
             count(self.connections, "connection"),

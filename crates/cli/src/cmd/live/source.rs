@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use tcpwhy::host::shown;
+use tcpwhy::host::snapshot::Socket;
 use tcpwhy::live::{Recorded, recorded};
 use tcpwhy_linux::collect::Netns;
 use tcpwhy_linux::live::{Options, Sample, Sampler};
@@ -49,11 +50,27 @@ impl Source {
         }
     }
 
-    /// The next look; `None` behind the last of a file.
+    /// The next look, with all its sockets; `None` behind the last of a file.
     pub(crate) fn next(&mut self) -> anyhow::Result<Option<Sample>> {
         match self {
             Self::Host(sampler) => Ok(Some(sampler.sample()?)),
             Self::File(replay) => replay.next(),
+        }
+    }
+
+    /// The next look, whose sockets are handed out one after the other with its time.
+    pub(crate) fn look(
+        &mut self,
+        take: &mut dyn FnMut(u64, Socket),
+    ) -> anyhow::Result<Option<Sample>> {
+        match self {
+            Self::Host(sampler) => Ok(Some(sampler.look(take)?)),
+            Self::File(replay) => {
+                let Some(mut sample) = replay.next()? else { return Ok(None) };
+                let t_ns = sample.t_ns;
+                sample.sockets.drain(..).for_each(|socket| take(t_ns, socket));
+                Ok(Some(sample))
+            }
         }
     }
 }
@@ -72,6 +89,8 @@ pub(crate) struct Replay {
     is_of_sockets: bool,
     /// How many lines say nothing of a socket, and which is the first of them.
     odd: (u64, u64),
+    /// The last line does not end, and says nothing.
+    is_cut: bool,
 }
 
 /// Whether this is the first line of a file that can be shown as looks.
@@ -97,6 +116,7 @@ impl Replay {
             pending: None,
             is_of_sockets: false,
             odd: (0, 0),
+            is_cut: false,
         };
         let head =
             replay.line().with_context(|| format!("cannot read {name}"))?.unwrap_or_default();
@@ -116,7 +136,13 @@ impl Replay {
                 Ok(Some(sample)) => self.ready.push_back(sample),
                 Ok(None) => {
                     self.is_over = true;
-                    let said = self.passed_over();
+                    let cut = self.is_cut.then(|| {
+                        format!(
+                            "{} was cut short in its last line; what came before it was read",
+                            self.path.display()
+                        )
+                    });
+                    let said = self.passed_over().into_iter().chain(cut);
                     if let Some(last) = self.ready.back_mut() {
                         last.said.extend(said);
                     }
@@ -185,6 +211,7 @@ impl Replay {
             match std::str::from_utf8(&line).ok().and_then(recorded) {
                 Some(found) => return Ok(Some(found)),
                 None if line.trim_ascii().is_empty() => {}
+                None if !line.ends_with(b"\n") => self.is_cut = true,
                 None if self.odd.0 == 0 => self.odd = (1, self.line),
                 None => self.odd.0 += 1,
             }

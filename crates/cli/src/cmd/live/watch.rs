@@ -66,7 +66,13 @@ impl Watch {
     /// The kernel does not answer, or the file cannot be read or written.
     pub(crate) fn look(&mut self) -> anyhow::Result<bool> {
         self.ended.clear();
-        let Some(sample) = self.source.next()? else { return Ok(false) };
+        let course = &mut self.course;
+        let sample = match &mut self.save {
+            // What is written is held as a whole.
+            Some(_) => self.source.next()?,
+            None => self.source.look(&mut |t_ns, socket| course.add(t_ns, socket))?,
+        };
+        let Some(sample) = sample else { return Ok(false) };
         self.said.clone_from(&sample.said);
         if let Some(save) = &mut self.save
             && let Some(why) = save.put(&sample)?
@@ -84,7 +90,10 @@ impl Watch {
         for socket in sample.ended {
             self.course.ended(sample.t_ns, socket);
         }
-        self.course.take(sample.t_ns, sample.sockets);
+        for socket in sample.sockets {
+            self.course.add(sample.t_ns, socket);
+        }
+        self.course.end(sample.t_ns);
         self.ended = self.course.take_ended();
         let (filter, processes) = (&self.filter, &self.processes);
         self.ended.retain(|each| is_asked_for(filter.as_ref(), processes, each));
