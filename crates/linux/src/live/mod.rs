@@ -8,6 +8,7 @@
 //! out the rest. The kernel itself tells of ended sockets where that is allowed. Who holds a socket is looked for once.
 //! What could not be seen is said once, and ends nothing.
 
+mod catch;
 mod ends;
 mod groups;
 mod holders;
@@ -25,6 +26,7 @@ use crate::netlink::{Answer, Netlink};
 use crate::record::tcp_info::{Diag, HEAD, ends as ends_of};
 use crate::sys::Clock;
 
+pub use catch::{Catch, CatchError, may_capture};
 pub use ends::Ends;
 pub use groups::GroupError;
 use holders::Holders;

@@ -18,6 +18,7 @@ holds each takes root or CAP_SYS_PTRACE, the last figures of those that end CAP_
   tcpwhy live --for 30s --filter 'process=nginx'
   tcpwhy live --json --interval 5s --filter 'net 10.0.0.0/8' | jq -c 'select(.state == \"rto_wait\")'
   sudo tcpwhy live --container 3f4e5d6c --once   a container, by its id; --pod for all of a pod
+  sudo tcpwhy live --capture-when 'state=rto_wait for 2s'
   tcpwhy live --metrics 127.0.0.1:9464           what connections wait for, for Prometheus
   tcpwhy live --for 5m --save slow.jsonl; tcpwhy live slow.jsonl
 
@@ -74,6 +75,22 @@ pub struct LiveFlags {
     #[arg(long, requires = "save")]
     pub force: bool,
 
+    /// Capture a connection once this holds of it for so long, and explain that: `state=rto_wait for 2s`, `slow for 5s`
+    #[arg(long, value_name = "CONDITION", conflicts_with_all = ["file", "once"])]
+    pub capture_when: Option<String>,
+    /// How long each capture lasts; it ends with its connection
+    #[arg(long, value_name = "TIME", value_parser = number::duration, default_value = "10s", requires = "capture_when")]
+    pub capture_for: Duration,
+    /// Packets each capture holds: 500K, 16M
+    #[arg(long, value_name = "SIZE", value_parser = number::size, default_value = "16M", requires = "capture_when")]
+    pub capture_size: u64,
+    /// How many captures may run at once
+    #[arg(long, value_name = "NUMBER", value_parser = captures, default_value = "4", requires = "capture_when")]
+    pub captures: usize,
+    /// Where the captures go [default: here]
+    #[arg(long, value_name = "FOLDER", requires = "capture_when")]
+    pub capture_to: Option<PathBuf>,
+
     /// Colour the text
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
     pub color: Color,
@@ -90,6 +107,13 @@ fn interval(text: &str) -> Result<Duration, String> {
     } else {
         Ok(time)
     }
+}
+
+/// How many captures run at once.
+fn captures(text: &str) -> Result<usize, String> {
+    let number: Option<usize> = text.parse().ok().filter(|number| (1..=64).contains(number));
+    number
+        .ok_or_else(|| "give a whole number from 1 to 64: each takes a buffer of 16 MiB".to_owned())
 }
 
 /// Ours: a look at 1,000 sockets takes 2 ms.

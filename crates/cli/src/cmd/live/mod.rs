@@ -6,15 +6,18 @@
 //!
 //! A signal ends it as the end of its time does.
 
+mod catch;
+mod caught;
 mod flags;
 mod save;
 mod scrape;
 mod screen;
 mod source;
 mod watch;
+mod when;
 
 use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -31,10 +34,13 @@ use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::options::Surroundings;
 use crate::{complain, output, printable};
+use catch::{Catcher, Limits};
+use caught::Caught;
 use save::Save;
 use screen::{Seen, Tick};
 use source::Source;
 use watch::{Pace, Watch};
+use when::When;
 
 pub use flags::{AFTER, LiveFlags};
 
@@ -50,6 +56,13 @@ pub fn run(flags: &LiveFlags, around: &Surroundings) -> anyhow::Result<Exit> {
             return Ok(Exit::Usage);
         }
     };
+    let when = match flags.capture_when.as_deref().map(When::parse).transpose() {
+        Ok(when) => when,
+        Err(why) => {
+            complain(&why);
+            return Ok(Exit::Usage);
+        }
+    };
     let stop = Stop::listen().context("cannot listen for Ctrl-C")?;
     let source = match &flags.file {
         Some(path) => Source::file(path)?,
@@ -58,14 +71,18 @@ pub fn run(flags: &LiveFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     let save = flags.save.as_deref().map(|path| Save::create(path, flags.force)).transpose()?;
     let netns = source.netns().cloned();
     let strip = if flags.metrics.is_some() { 0 } else { STRIP };
-    let watch = Watch::new(source, filter, save, strip);
+    let mut watch = Watch::new(source, filter, save, strip);
+    let limits = limits(flags, around);
+    watch.catch(when.map(|when| Catcher::new(when, limits, netns.clone())).transpose()?);
     let pace = || Pace::new(flags.interval, flags.duration);
     let on_terminal = around.stdin_is_terminal && around.stdout_is_terminal;
     let written = if let Some(address) = &flags.metrics {
         scrape::serve(watch, (address, netns), flags, &stop)
     } else if flags.json {
         json(watch, pace(), &stop)
-    } else if flags.duration.is_some() || flags.file.is_some() && !flags.once && !on_terminal {
+    } else if flags.duration.is_some()
+        || !flags.once && !on_terminal && (flags.file.is_some() || flags.capture_when.is_some())
+    {
         let look = (around.columns(flags.width), around.color(flags.color));
         summary(watch, pace(), &stop, look)
     } else if !flags.once && on_terminal {
@@ -74,6 +91,16 @@ pub fn run(flags: &LiveFlags, around: &Surroundings) -> anyhow::Result<Exit> {
         once(watch, flags, &stop, around)
     };
     written.map(|()| Exit::Analysed)
+}
+
+fn limits(flags: &LiveFlags, around: &Surroundings) -> Limits {
+    Limits {
+        length: flags.capture_for,
+        bytes: flags.capture_size,
+        at_once: flags.captures,
+        folder: flags.capture_to.clone().unwrap_or_else(|| ".".into()),
+        look: (around.columns(flags.width), around.color(flags.color)),
+    }
 }
 
 /// Whether this file holds looks: those of `--save`, or `TCP_INFO` as `record` and the lab write it.
@@ -108,8 +135,8 @@ fn options(flags: &LiveFlags, filter: Option<&Filter>) -> Options {
         container: flags.container.clone(),
         pod: flags.pod.clone(),
         ends: filter.and_then(Filter::ends).unwrap_or_default(),
-        // No label of metrics is a process.
-        processes: flags.metrics.is_none(),
+        // No label of metrics is a process; a condition may name one.
+        processes: flags.metrics.is_none() || flags.capture_when.is_some(),
     }
 }
 
@@ -143,6 +170,7 @@ fn summary(
     let mut more = 0;
     while watch.look()? {
         say(&watch);
+        tell(&watch.caught)?;
         let room = MOST_ENDED.saturating_sub(ended.len());
         more += watch.ended.len().saturating_sub(room) as u64;
         ended.extend(watch.ended.drain(..).take(room));
@@ -152,6 +180,7 @@ fn summary(
             break;
         }
     }
+    tell(&watch.end())?;
     let shown = Open { ended: &ended, ended_more: more, ..shown(&watch) };
     let text = open::summary(&shown, width, color);
     output::tell(&text, false).context("cannot write the answer")
@@ -163,8 +192,20 @@ fn on_screen(watch: Watch, flags: &LiveFlags, stop: &Stop) -> anyhow::Result<()>
         Some(path) => printable(&path.display().to_string()),
         None => host(),
     };
-    let mut screen = OnScreen { watch, whose, said: Vec::new(), interval: flags.interval };
-    screen::run(&mut screen, &|| stop.within(Some(0)).unwrap_or(true))
+    let (said, caught) = (Vec::new(), Vec::new());
+    let mut screen = OnScreen { watch, whose, said, caught, interval: flags.interval };
+    let ended = screen::run(&mut screen, &|| stop.within(Some(0)).unwrap_or(true));
+    screen.caught.extend(screen.watch.end());
+    tell(&screen.caught)?;
+    ended
+}
+
+/// What captures say, on standard output.
+fn tell(caught: &[Caught]) -> anyhow::Result<()> {
+    for each in caught {
+        output::print(&(each.told() + "\n")).context("cannot write the answer")?;
+    }
+    Ok(())
 }
 
 /// This host's name, where it has one.
@@ -179,6 +220,8 @@ struct OnScreen {
     /// A host's name, or a file's.
     whose: String,
     said: Vec<String>,
+    /// Explained when the screen is left.
+    caught: Vec<Caught>,
     interval: Duration,
 }
 
@@ -187,6 +230,8 @@ impl Tick for OnScreen {
         let goes_on = self.watch.look()?;
         if goes_on {
             self.said.append(&mut self.watch.said);
+            self.said.extend(self.watch.caught.iter().map(Caught::line));
+            self.caught.append(&mut self.watch.caught);
         }
         Ok(goes_on)
     }
@@ -243,7 +288,9 @@ fn json(mut watch: Watch, mut pace: Pace, stop: &Stop) -> anyhow::Result<()> {
         say(&watch);
         let open = watch.connections().map(|each| (each, false));
         let all = watch.ended.iter().map(|each| (each, true)).chain(open);
-        match lines(&mut out, &watch, all) {
+        let written = captures(&mut out, watch.t_ns, &watch.caught)
+            .and_then(|()| lines(&mut out, &watch, all));
+        match written {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 // What is left in it cannot be written either.
                 let _ = out.into_parts();
@@ -257,7 +304,15 @@ fn json(mut watch: Watch, mut pace: Pace, stop: &Stop) -> anyhow::Result<()> {
             break;
         }
     }
-    Ok(())
+    let (caught, t_ns) = (watch.end(), watch.t_ns);
+    captures(&mut out, t_ns, &caught)
+        .and_then(|()| out.flush())
+        .or_else(|error| (error.kind() == io::ErrorKind::BrokenPipe).then_some(()).ok_or(error))
+        .context("cannot write the answer")
+}
+
+fn captures(out: &mut impl io::Write, t_ns: u64, caught: &[Caught]) -> io::Result<()> {
+    caught.iter().try_for_each(|each| each.json(t_ns, &mut *out))
 }
 
 fn lines<'a>(

@@ -27,6 +27,7 @@ pub(super) fn serve(
     let mut pace = Pace::new(flags.interval, flags.duration);
     while watch.look()? {
         watch.said.iter().for_each(|said| complain(said));
+        watch.caught.iter().for_each(|each| complain(&each.line()));
         if read_ns.is_none_or(|at| watch.t_ns >= at + BESIDE_NS) {
             read_ns = Some(watch.t_ns);
             // A namespace that has gone has no sockets either.
@@ -47,6 +48,7 @@ pub(super) fn serve(
             break;
         }
     }
+    watch.end().iter().for_each(|each| complain(&each.line()));
     Ok(())
 }
 

@@ -7,6 +7,8 @@ use tcpwhy::host::snapshot::Listener;
 use tcpwhy::live::{Connection, Course};
 use tcpwhy_linux::record::{Clock, Stop};
 
+use super::catch::{Catcher, Look};
+use super::caught::Caught;
 use super::save::Save;
 use super::source::Source;
 use crate::filter::{Filter, Open};
@@ -16,6 +18,7 @@ pub(crate) struct Watch {
     source: Source,
     save: Option<Save>,
     filter: Option<Filter>,
+    catcher: Option<Catcher>,
     /// Its connections.
     pub(crate) course: Course,
     /// Those that have ended since the look before.
@@ -34,6 +37,8 @@ pub(crate) struct Watch {
     pub(crate) looks: u64,
     /// What could not be seen at the last look and was not said before.
     pub(crate) said: Vec<String>,
+    /// Captures that have ended since the look before.
+    pub(crate) caught: Vec<Caught>,
 }
 
 impl Watch {
@@ -48,6 +53,7 @@ impl Watch {
             source,
             save,
             filter,
+            catcher: None,
             course: Course::new(strip),
             ended: Vec::new(),
             listeners: Vec::new(),
@@ -57,7 +63,18 @@ impl Watch {
             first_ns: 0,
             looks: 0,
             said: Vec::new(),
+            caught: Vec::new(),
         }
+    }
+
+    /// Captures what meets a condition, from the next look on.
+    pub(crate) fn catch(&mut self, catcher: Option<Catcher>) {
+        self.catcher = catcher;
+    }
+
+    /// Ends the captures that run, and waits for what they say.
+    pub(crate) fn end(&mut self) -> Vec<Caught> {
+        self.catcher.take().map(Catcher::end).unwrap_or_default()
     }
 
     /// Looks; `false` where there is nothing more, as at the end of a file.
@@ -95,9 +112,22 @@ impl Watch {
         }
         self.course.end(sample.t_ns);
         self.ended = self.course.take_ended();
+        self.capture();
         let (filter, processes) = (&self.filter, &self.processes);
         self.ended.retain(|each| is_asked_for(filter.as_ref(), processes, each));
         Ok(true)
+    }
+
+    fn capture(&mut self) {
+        let Some(mut catcher) = self.catcher.take() else { return };
+        let condition = Some(&catcher.when().filter);
+        let holds = |each: &&Connection| is_asked_for(condition, &self.processes, each);
+        let holding: Vec<&Connection> = self.connections().filter(holds).collect();
+        let look = Look { t_ns: self.t_ns, listeners: &self.listeners };
+        let mut said = Vec::new();
+        self.caught = catcher.take(look, &holding, &self.ended, &mut said);
+        self.said.append(&mut said);
+        self.catcher = Some(catcher);
     }
 
     /// Open connections that were asked for, what hurts first.
