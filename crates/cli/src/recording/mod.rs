@@ -7,7 +7,7 @@ use tcpwhy::units::Time;
 
 pub(crate) use output::{Output, is_stdout};
 
-/// `tcpwhy-20261122-101500`: what a recording is called that begins so many nanoseconds after 1970, in UTC.
+/// `tcpwhy-20261122-101500`: the usual name of a recording, by its begin in nanoseconds since 1970, in UTC.
 pub(crate) fn usual_stem(begins_ns: u64) -> String {
     let begins = Time(begins_ns.cast_signed()).rfc3339();
     let digits: String =

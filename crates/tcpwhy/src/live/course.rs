@@ -11,31 +11,13 @@ use hashbrown::{HashMap, HashSet};
 
 use super::between::{Between, Did};
 use super::growth::Growth;
+use super::key::Key;
 use super::pause::Pause;
 use super::{Account, Held, Reader, is_standstill, moment, rank};
 use crate::host::snapshot::{Info, Socket};
 use crate::report::{State, TimeIn};
 
 type Ends = (SocketAddr, SocketAddr);
-
-/// What a connection is, as long as it lives.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Key {
-    /// Its kernel's name of it.
-    Cookie(u64),
-    /// Its local and its remote end, where that name was not seen.
-    Ends(SocketAddr, SocketAddr),
-}
-
-impl Key {
-    /// That of a socket.
-    pub const fn of(socket: &Socket) -> Self {
-        match socket.cookie {
-            0 => Self::Ends(socket.local, socket.remote),
-            cookie => Self::Cookie(cookie),
-        }
-    }
-}
 
 /// The connections of a host, over time.
 #[derive(Clone, Debug)]
@@ -44,7 +26,7 @@ pub struct Course {
     connections: HashMap<Key, Box<Connection>, FixedState>,
     /// Sockets of this look with something to send.
     senders: Vec<Socket>,
-    /// Those of which the kernel told in this look that they have ended.
+    /// Those that have ended in this look, by the kernel's own word.
     told: HashSet<Key, FixedState>,
     ended: Vec<Connection>,
     /// Those that the last look lacked: the kernel may tell of their end only now.

@@ -81,7 +81,7 @@ impl Link {
     }
 }
 
-/// Whether `rate` is at most so many per cent of another.
+/// Whether `rate` is at most this share of another, in per cent.
 fn is_at_most(rate: u64, percent: u64, of: u64) -> bool {
     u128::from(rate) * 100 <= u128::from(of) * u128::from(percent)
 }
@@ -102,8 +102,7 @@ mod tests {
         }
     }
 
-    /// Looks with so many segments in flight, such a round trip in ms of at least 40, and so many kB/s: whether the link is full at
-    /// the last.
+    /// Looks: segments in flight, round trip in ms (the least is 40), kB/s. Whether the link is full at the last.
     fn full(looks: &[(u32, u64, u64)]) -> bool {
         let mut link = Link::default();
         for each in looks {

@@ -15,6 +15,7 @@ mod account;
 mod between;
 mod course;
 mod growth;
+mod key;
 mod line;
 mod link;
 mod moment;
@@ -29,7 +30,8 @@ use crate::host::snapshot::{Snapshot, Socket};
 use crate::report::{State, Sure};
 
 pub use account::Account;
-pub use course::{Cell, Connection, Course, Key};
+pub use course::{Cell, Connection, Course};
+pub use key::Key;
 pub use line::{Figures, Line};
 pub use reader::Reader;
 pub use recorded::{Recorded, recorded};

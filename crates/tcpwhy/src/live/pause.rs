@@ -36,7 +36,7 @@ impl Pause {
         }
     }
 
-    /// What the time between the last two looks was booked on; of the send buffer so much was counted.
+    /// What the time between the last two looks was booked on, and what its kernel counted for the send buffer.
     pub(super) fn add(&mut self, times: &TimeIn, counted_ns: u64) {
         self.flight += times.get(State::LastFlight);
         self.peer += times.get(State::IdlePeerThink);

@@ -90,7 +90,7 @@ impl Catcher {
         &self.when
     }
 
-    /// Takes in those of a look of which the condition holds, and those that have ended. What there is to say goes to `said`.
+    /// Takes in the connections of a look that meet the condition, and those that have ended. What there is to say goes to `said`.
     pub(super) fn take(
         &mut self,
         look: Look<'_>,
