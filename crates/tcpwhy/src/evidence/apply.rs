@@ -76,6 +76,7 @@ pub fn apply(report: &mut Report, evidence: &[Evidence]) {
         let told = controller::apply(source, &name, connection, side);
         connection.beside.extend(told);
     }
+    super::room::settle(report);
     if let Some((source, reading)) = before {
         one_reading(report, source, reading);
     }

@@ -28,6 +28,7 @@ mod owner;
 mod probe;
 mod rate;
 mod reader;
+mod room;
 mod sample;
 mod scales;
 mod setup;

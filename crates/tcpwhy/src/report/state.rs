@@ -281,6 +281,19 @@ impl State {
         matches!(self, Self::IdleAppThink | Self::IdlePeerThink | Self::App)
     }
 
+    /// Whether it is the congestion window that holds the sender.
+    pub(crate) const fn is_congestion_window(self) -> bool {
+        matches!(
+            self,
+            Self::CwndSlowStart
+                | Self::CwndAvoidance
+                | Self::CwndAfterIdle
+                | Self::CwndPostLoss
+                | Self::CwndCachedSsthresh
+                | Self::CwndClamp
+        )
+    }
+
     /// The state of a strip's letter.
     pub fn from_letter(letter: char) -> Option<Self> {
         TABLE.iter().find(|row| row.2 == letter).map(|row| row.0)

@@ -37,7 +37,7 @@ pub(super) fn cwnd(
                 || replayed.high.is_some_and(|most| low > most && is_far(low, most))
         });
         // Where something else stopped the sender, the replay tells what the window had come to later.
-        if round.limited_by.name().starts_with("cwnd.") {
+        if round.limited_by.is_congestion_window() {
             compared += u64::from(stopped.is_some() && replayed.low.or(replayed.high).is_some());
             if outside {
                 wrong.push((at, cwnd, replayed));
