@@ -6,6 +6,7 @@
 //! prints it, and the JSON has it as `answer`. Pure functions over the report.
 
 pub(crate) mod change;
+pub(crate) mod held_ack;
 pub(crate) mod sentence;
 pub(crate) mod words;
 

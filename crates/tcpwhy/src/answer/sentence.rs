@@ -1,5 +1,6 @@
 //! The sentences of the answer, one for each kind of cause: who, does what, how much.
 
+use super::held_ack::is_timers;
 use super::words::{self as short, Ends};
 use super::{idle, main};
 use crate::find;
@@ -106,8 +107,24 @@ pub(crate) fn of_no_cause(connection: &Connection) -> String {
                 time(rtt)
             )
         }
-        _ => most_of_the_time(direction, ends),
+        _ => held_last_ack(connection, direction, ends)
+            .unwrap_or_else(|| most_of_the_time(direction, ends)),
     }
+}
+
+/// `Most of the time was one delayed ACK: ...`, where that is where the time went.
+fn held_last_ack(connection: &Connection, direction: &Direction, ends: Ends) -> Option<String> {
+    let longest =
+        connection.transfers.iter().max_by_key(|each| each.end_ns.saturating_sub(each.start_ns))?;
+    let waited = longest.time_in.get(State::LastFlight);
+    let is_most = waited.percent_of(direction.time_in.total()) > 50.0;
+    (longest.from == ends.sender && is_most && is_timers(connection, longest)).then(|| {
+        format!(
+            "The {} held its last ACK back for {}, as a delayed-ACK timer does. All data had been sent.",
+            ends.receiver,
+            time(waited.0)
+        )
+    })
 }
 
 /// `Most of the time went into slow start (45 %) and the server's receive window (22 %).`
@@ -221,8 +238,10 @@ impl Facts<'_> {
                 "The protocol above TCP allows only {} in flight for each round trip.",
                 bytes(self.flight(State::AppWindow)?)
             ),
-            "NOT_TCP" => format!(
-                "Most of the time there was nothing to send: the programs were silent for {spent}."
+            "NOT_TCP" => self.silence(),
+            "TLS_ROUND_TRIPS" => format!(
+                "The TLS handshake took {spent}: {} of the time.",
+                percent(self.finding.cost_ns, self.finding.of_ns)
             ),
             "THINK_SERVER" => self.think()?,
             "REQUESTS_IN_TURN" => format!(
@@ -310,8 +329,15 @@ impl Facts<'_> {
         let used = link.filter(|link| link.whole_ns > 0).map_or_else(String::new, |link| {
             format!(", in use {} of the time", percent(link.busy_ns, link.whole_ns))
         });
+        let damaged = direction.events.damaged;
         let lost = match direction.events.lost {
             0 => String::new(),
+            // What damage took is no queue's, and its repair has a price of its own.
+            lost if damaged.saturating_mul(2) >= lost => format!(
+                " {} of {} segments arrived damaged.",
+                grouped(damaged),
+                grouped(direction.segments)
+            ),
             lost => format!(
                 " The losses ({} of {} segments) cost little: the link had no more to give.",
                 grouped(lost),
@@ -319,6 +345,21 @@ impl Facts<'_> {
             ),
         };
         format!("The link is full: {}{used}.{lost}", BitRate(rate))
+    }
+
+    /// `The server's program was silent for 3.08 s of 3.96 s: TCP had nothing to send.`
+    fn silence(&self) -> String {
+        let of = |state| self.direction.time_in.get(state).0;
+        let own = of(State::App).saturating_add(of(State::IdleAppThink));
+        let peers = of(State::IdlePeerThink);
+        let who = if own.min(peers) > own.max(peers) / 10 {
+            "Both programs were".to_owned()
+        } else {
+            let who = if own > peers { self.ends.sender } else { self.ends.receiver };
+            format!("The {who}'s program was")
+        };
+        let (silent, all) = (time(self.finding.cost_ns), time(self.finding.of_ns));
+        format!("{who} silent for {silent} of {all}: TCP had nothing to send.")
     }
 
     /// `The path lost 22 of 1,058 segments (2.1 %)`

@@ -22,13 +22,13 @@ pub fn remedy(held: &Held) -> Option<&'static str> {
              buffer only fills later."
         }
         S::RwndCap => {
-            "Raise the maximum of net.ipv4.tcp_rmem at the receiver, or take SO_RCVBUF out of its program."
+            "Take SO_RCVBUF out of the receiver's program, else raise the maximum of net.ipv4.tcp_rmem there."
         }
         S::RwndAutotune => {
             "It grows by itself; a larger default in net.ipv4.tcp_rmem at the receiver begins higher."
         }
         S::Sndbuf => {
-            "Raise the maximum of net.ipv4.tcp_wmem on this host, or take SO_SNDBUF out of its program."
+            "Take SO_SNDBUF out of this host's program, else raise the maximum of net.ipv4.tcp_wmem."
         }
         S::BandwidthSelfQueue => {
             "Only more rate makes it faster; fq_codel or BBR keep the queue short for others."

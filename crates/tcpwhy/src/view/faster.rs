@@ -21,6 +21,9 @@ const NARROW_PERCENT: f64 = 12.0;
 /// Causes whose change is listed though it gains nothing. Ours: as many as the answer names.
 const NAMED: usize = 2;
 
+/// Lines that a command may take. Ours: to see a setting and to change it.
+const COMMAND_LINES: usize = 2;
+
 /// Columns of the time and of the gain.
 const TIME: usize = 10;
 const GAIN: usize = 9;
@@ -94,15 +97,26 @@ pub(super) fn write(page: &mut Page, connection: &Connection, causes: &[&Finding
     page.row(&[(Ink::Strong, head)]);
     for (index, change) in changes.iter().enumerate() {
         row(page, change, label, known);
-        let fits = |command: &&str| command.chars().count() + 6 <= page.width();
         let is_first = index == 0 && (helps(change, now) || change.gain.is_none());
-        if let Some(command) = change.command.filter(fits).filter(|_| is_first) {
-            page.row(&[(Ink::Faint, format!("      {command}"))]);
+        if let Some(command) = change.command.filter(|_| is_first) {
+            for line in command_lines(command, page.width().saturating_sub(6)) {
+                page.row(&[(Ink::Faint, format!("      {line}"))]);
+            }
         }
     }
     if let Some(text) = below(causes) {
         page.wrapped(2, 2, &[plain(text)]);
     }
+}
+
+/// A command in as many lines as it has parts, where it does not fit one; none where a part is too long or the parts are many.
+fn command_lines(command: &str, columns: usize) -> Vec<&str> {
+    let fits = |line: &&str| line.chars().count() <= columns;
+    if fits(&command) {
+        return vec![command];
+    }
+    let parts: Vec<&str> = command.split("; ").collect();
+    if parts.len() <= COMMAND_LINES && parts.iter().all(fits) { parts } else { Vec::new() }
 }
 
 fn row(page: &mut Page, change: &Change<'_>, label: usize, known: bool) {

@@ -96,7 +96,7 @@ pub(super) fn report(source: &str, packets: u64, connections: Vec<Connection>) -
     }
 }
 
-pub(super) fn time_in(rows: &[(State, i64)]) -> TimeIn {
+pub(crate) fn time_in(rows: &[(State, i64)]) -> TimeIn {
     let mut time_in = TimeIn::default();
     for (state, ns) in rows {
         time_in.add(*state, Duration(*ns));

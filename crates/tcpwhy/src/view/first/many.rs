@@ -16,6 +16,10 @@ const WHAT: usize = 10;
 const TOOK: usize = 9;
 const GAIN: usize = 8;
 
+/// Lines around the table, and those that a remedy with its command takes.
+const BELOW: usize = 4;
+const ADVICE: usize = 5;
+
 /// The table, with the answer for its first row above.
 pub(super) fn write(page: &mut Page, report: &Report, options: &Options) {
     let totals = &report.totals;
@@ -41,17 +45,20 @@ pub(super) fn write(page: &mut Page, report: &Report, options: &Options) {
         };
         let text = format!("Connection {}: {}", connection.id, words::tie_numbers(&said));
         page.wrapped(0, 2, &[plain(text)]);
+        let below = rows.len() + BELOW + ADVICE;
+        if find::failed(connection).next().is_some() && page.lines() + below <= super::LINES {
+            super::advice(page, &answer::causes(connection), 1, usize::MAX);
+        }
         page.blank();
     }
     table(page, &rows);
     let told: u64 = rows.iter().map(|row| row.connections).sum();
     let left = totals.connections.saturating_sub(told);
     if left > 0 {
-        let silent = report.connections.iter().filter(|each| !each.carried_data()).count() as u64;
-        let silent = if silent > 0 {
-            format!(", {} without data in all", words::grouped(silent))
-        } else {
-            String::new()
+        let silent = |each: &&Connection| !each.carried_data() && each.failure.is_none();
+        let silent = match report.connections.iter().filter(silent).count() as u64 {
+            0 => String::new(),
+            some => format!("; {} in all carried no data", words::grouped(some)),
         };
         let text = format!("and {}{silent} (--top N)", words::count(left, "more connection"));
         page.wrapped(2, 4, &[(Ink::Faint, text)]);

@@ -82,7 +82,7 @@ fn screen(page: &mut Page, report: &Report, connection: &Connection) {
         page.blank();
         icmp::write(page, connection);
         let used = page.lines() - before;
-        advice(page, &causes, LINES.saturating_sub(used));
+        advice(page, &causes, TOLD, LINES.saturating_sub(used));
     } else {
         faster::write(page, connection, &causes);
         icmp::write(page, connection);
@@ -93,15 +93,16 @@ fn screen(page: &mut Page, report: &Report, connection: &Connection) {
     trust::write(page, report, connection);
 }
 
-/// What to do about what did not work.
-fn advice(page: &mut Page, causes: &[&Finding], room: usize) {
+/// Remedies that are printed. Ours.
+const TOLD: usize = 3;
+
+/// What to do about what did not work, in at most `told` remedies.
+fn advice(page: &mut Page, causes: &[&Finding], told: usize, room: usize) {
     /// What comes below, and what one remedy takes.
     const BELOW: usize = 3 + 4;
-    /// Remedies that are printed. Ours.
-    const TOLD: usize = 3;
     let begun = page.lines();
     for finding in causes.iter().take(1) {
-        for remedy in finding.remedies.iter().take(TOLD) {
+        for remedy in finding.remedies.iter().take(told) {
             if page.lines() - begun + BELOW > room && page.lines() > begun {
                 return;
             }
