@@ -11,9 +11,8 @@ pub fn ceilings(connection: &Connection, at: usize) -> Vec<Ceiling> {
     let Some(direction) = connection.directions.get(at).and_then(|each| each.as_deref()) else {
         return Vec::new();
     };
-    let trains = Train::all(connection, ["client", "server"][at]);
-    let largest = trains.iter().max_by_key(|each| each.bytes);
-    let Some(seen) = largest.and_then(|each| Seen::of(connection, direction, each)) else {
+    let train = largest(connection, at);
+    let Some(seen) = train.as_ref().and_then(|each| Seen::of(connection, direction, each)) else {
         return Vec::new();
     };
     let all = [link, receive_window, congestion_window, send_buffer, loss, reader, writer, initial];
@@ -22,6 +21,48 @@ pub fn ceilings(connection: &Connection, at: usize) -> Vec<Ceiling> {
     found.sort_by_key(|each| (each.rate_bps, each.kind));
     found
 }
+
+fn largest(connection: &Connection, at: usize) -> Option<Train> {
+    let trains = Train::all(connection, ["client", "server"][at]);
+    trains.into_iter().max_by_key(|each| each.bytes)
+}
+
+/// The rates that CUBIC's and Reno's congestion control come to at the losses of direction `at`.
+pub(crate) fn by_loss(connection: &Connection, at: usize) -> Option<[u64; 2]> {
+    let direction = connection.directions.get(at)?.as_deref()?;
+    let train = largest(connection, at)?;
+    let seen = Seen::of(connection, direction, &train)?;
+    let of = |thousandths: u64| {
+        each_trip(&seen, Some(thousandths.saturating_mul(seen.mss) / 1000)).or(Some(0))
+    };
+    let [cubic, reno] = responses(direction, seen.rtt)?;
+    Some([of(cubic)?, of(reno)?])
+}
+
+/// The states that meet a ceiling; of a program's, those of one that reads and of one that writes.
+pub(crate) const fn met_by(kind: Kind) -> &'static [State] {
+    match kind {
+        Kind::Link => &LINK,
+        Kind::ReceiveWindow => &WINDOW,
+        Kind::CongestionWindow => &CONGESTION,
+        Kind::SendBuffer => &[State::Sndbuf],
+        Kind::Loss => &LOSS,
+        Kind::Application => &[State::RwndReader, State::ZeroWindow, State::App],
+        Kind::InitialWindow => &[State::CwndSlowStart],
+    }
+}
+
+const WINDOW: [State; 4] =
+    [State::RwndCap, State::RwndAutotune, State::RwndReader, State::ZeroWindow];
+
+const CONGESTION: [State; 6] = [
+    State::CwndSlowStart,
+    State::CwndAvoidance,
+    State::CwndAfterIdle,
+    State::CwndPostLoss,
+    State::CwndCachedSsthresh,
+    State::CwndClamp,
+];
 
 /// One that these states met.
 fn ceiling(seen: &Seen<'_>, kind: Kind, rate: Option<u64>, states: &[State]) -> Option<Ceiling> {
@@ -44,22 +85,13 @@ fn link(seen: &Seen<'_>) -> Option<Ceiling> {
 }
 
 fn receive_window(seen: &Seen<'_>) -> Option<Ceiling> {
-    let states = [State::RwndCap, State::RwndAutotune, State::RwndReader, State::ZeroWindow];
-    ceiling(seen, Kind::ReceiveWindow, each_trip(seen, seen.windows.last().copied()), &states)
+    ceiling(seen, Kind::ReceiveWindow, each_trip(seen, seen.windows.last().copied()), &WINDOW)
 }
 
 fn congestion_window(seen: &Seen<'_>) -> Option<Ceiling> {
-    let states = [
-        State::CwndSlowStart,
-        State::CwndAvoidance,
-        State::CwndAfterIdle,
-        State::CwndPostLoss,
-        State::CwndCachedSsthresh,
-        State::CwndClamp,
-    ];
     let most = seen.rounds.iter().filter_map(|round: &Round| round.cwnd.best).max();
     let most = most.map(|segments| segments.saturating_mul(seen.mss));
-    ceiling(seen, Kind::CongestionWindow, each_trip(seen, most), &states)
+    ceiling(seen, Kind::CongestionWindow, each_trip(seen, most), &CONGESTION)
 }
 
 fn send_buffer(seen: &Seen<'_>) -> Option<Ceiling> {
@@ -96,6 +128,11 @@ const FEW_SEGMENTS: u64 = 100;
 /// function, `1.054 * (RTT / p)^0.75` (RFC 9438 section 5.1), and Reno's, `sqrt(1.5 / p)` (Mathis and others, 1997).
 /// `None` without losses, or where too few segments were sent for a rate.
 pub(super) fn response(direction: &Direction, rtt_ns: i64) -> Option<u64> {
+    responses(direction, rtt_ns).map(|[cubic, reno]| cubic.max(reno) / 1000)
+}
+
+/// CUBIC's window and Reno's, in thousandths of a segment.
+fn responses(direction: &Direction, rtt_ns: i64) -> Option<[u64; 2]> {
     let (lost, sent) = (direction.events.lost, direction.segments);
     if lost == 0 || sent < FEW_SEGMENTS {
         return None;
@@ -106,7 +143,7 @@ pub(super) fn response(direction: &Direction, rtt_ns: i64) -> Option<u64> {
     let base = rtt_us * per_loss;
     let cube = base.min(1 << 40).pow(3);
     // 10^6 microseconds a second, to the power of 0.75.
-    let cubic = cube.isqrt().isqrt() * 1054 / 1000 / 31_623;
-    let reno = (per_loss * 3 / 2).isqrt();
-    u64::try_from(cubic.max(reno)).ok()
+    let cubic = cube.isqrt().isqrt() * 1054 / 31_623;
+    let reno = (per_loss * 1_500_000).isqrt();
+    Some([u64::try_from(cubic).ok()?, u64::try_from(reno).ok()?])
 }

@@ -17,6 +17,7 @@ mod removed;
 mod seen;
 
 pub use ceilings::ceilings;
+pub(crate) use ceilings::{by_loss, met_by};
 pub(crate) use fill::fill;
 pub use fill::from_predictions;
 pub(crate) use fill::of_prediction;

@@ -23,6 +23,7 @@
 
 mod anonymize;
 mod called;
+mod ceilings;
 mod choose;
 mod clip;
 mod columns;

@@ -7,8 +7,8 @@
 
 use super::page::{Ink, Page, plain};
 use super::{
-    Options, choose, command, failed, finding, head, icmp, numbers, plot, quality, rounds, said,
-    spent, strip, sum,
+    Options, ceilings, choose, command, failed, finding, head, icmp, numbers, plot, quality,
+    rounds, said, spent, strip, sum,
 };
 use super::{table, traffic, verdict, with, words};
 use crate::report::{Connection, Report, With};
@@ -118,6 +118,7 @@ fn write(page: &mut Page, connection: &Connection, with: &[With], options: &Opti
         } else {
             strip::write(page, connection.duration_ns, direction);
         }
+        ceilings::write(page, connection, *at, direction);
         numbers::write(page, connection, *at, direction);
         if options.rounds {
             rounds::write(page, *at, direction);
