@@ -419,20 +419,18 @@ impl Fit {
         let stood = self.hints.stand.is_some_and(|(_, ns)| lasts(ns));
         let slow: i64 = READER.map(|state| self.seen.time_in.get(state).0).iter().sum();
         let reads_slowly = lasts(slow);
-        (stood || reads_slowly) && !self.has_pauses() && self.manner.stall.is_none()
+        (stood || reads_slowly) && self.reads_at_once()
     }
 
     /// What is fitted reads with pauses.
-    fn has_pauses(&self) -> bool {
+    pub(super) fn has_pauses(&self) -> bool {
         self.manner.reads.is_some_and(|reads| reads.pause_ns > 0)
     }
 
     /// The windows show that the receiver's program left something unread for long, and what is fitted reads at
     /// once.
     pub(crate) fn hides_reader(&self) -> bool {
-        self.hints.unread_ns > ROUNDS * self.path.rtt_ns
-            && !self.has_pauses()
-            && self.manner.stall.is_none()
+        self.hints.unread_ns > ROUNDS * self.path.rtt_ns && self.reads_at_once()
     }
 
     /// The same with a bucket, or a queue, that drops a little more or less, where one drops: which packets it

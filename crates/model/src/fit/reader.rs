@@ -2,7 +2,8 @@
 
 use tcpwhy::report::{Answer, Direction};
 
-use super::trace;
+use super::steps::Pieces;
+use super::{Fit, trace};
 
 /// Rate in bytes read per second by which the window's edge went on in the last half of what came.
 pub(super) fn edge_rate(direction: &Direction) -> Option<u64> {
@@ -112,6 +113,33 @@ pub(super) const OFF: i64 = 20;
 /// Moves that are nearer to each other are of packets, not of reads. Ours: what a host takes from an
 /// acknowledgment to what that lets go (`steps`).
 const LEAST_PERIOD_NS: i64 = 200_000;
+
+impl Fit {
+    /// What is fitted has no pauses of the receiver's program.
+    pub(crate) fn reads_at_once(&self) -> bool {
+        !self.has_pauses() && self.manner.stall.is_none()
+    }
+
+    /// The same with a receiver's program that reads what there is, without pauses.
+    pub(crate) fn reading_all(&self) -> Self {
+        let mut fit = self.clone();
+        (fit.manner.reads, fit.manner.stall) = (None, None);
+        fit
+    }
+
+    /// The same with one that reads at this rate of bits a second.
+    pub(crate) fn reading_at(&self, rate: u64) -> Self {
+        let bytes = self.manner.reads.map_or(USUAL_READ, |reads| reads.bytes).max(1);
+        let pause = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(rate.max(1));
+        let pause_ns = u64::try_from(pause).unwrap_or(u64::MAX);
+        let mut fit = self.reading_all();
+        fit.manner.reads = Some(Pieces { bytes, pause_ns });
+        fit
+    }
+}
+
+/// What a program reads at once where nothing tells. Ours: a usual buffer.
+const USUAL_READ: u64 = 16_384;
 
 #[cfg(test)]
 mod tests {

@@ -12,6 +12,7 @@
 mod advise;
 mod near;
 mod picture;
+mod reads;
 mod receiver;
 mod remedies;
 mod replay;
@@ -152,6 +153,8 @@ pub enum Refusal {
     TooLong(u64),
     /// The runs take more than [`MOST_WORK`].
     NoWorkLeft,
+    /// The receiver's program is to read at once, and the replay has it do so already.
+    ReadsAtOnce,
     /// Windows would be smaller, and the capture does not show when the receiver's program read.
     ReaderUnseen,
 }
@@ -172,6 +175,9 @@ impl core::fmt::Display for Refusal {
             Self::ReaderUnseen => f.write_str(
                 "the windows would be smaller, and when the receiver's program read the last of the data does not \
                  show: the larger ones hid it",
+            ),
+            Self::ReadsAtOnce => f.write_str(
+                "what repeats the capture reads at once already: how its program waited does not show",
             ),
             Self::NoWorkLeft => {
                 write!(
@@ -335,6 +341,9 @@ impl Study {
             return Err(Refusal::Nothing);
         }
         let fit = &self.fit;
+        if reads::is_at_once(changes) && fit.reads_at_once() {
+            return Err(Refusal::ReadsAtOnce);
+        }
         let by_rules = ways::by_rules(fit, changes);
         let first = self.replays[0].kernels;
         let mut thrown = self.throws(changes, (first, &by_rules), run, work)?;
@@ -403,8 +412,9 @@ type Run<'a> = dyn Fn(&Fit, &[String], Kernels, &Recorded) -> Result<Replay, Ref
 
 /// The plan of a fitted scenario with changes, its conversation repeated `times` times.
 fn plan(fit: &Fit, times: u32, changes: &[String]) -> Result<Plan, ScenarioError> {
-    let fit = if fit.gives_way(changes) { &fit.without_rcvbuf() } else { fit };
-    let mut scenario = Scenario::read("capture", &fit.scenario(times), changes)?;
+    let (fit, changes) = reads::split(fit, changes);
+    let fit = if fit.gives_way(&changes) { &fit.without_rcvbuf() } else { &*fit };
+    let mut scenario = Scenario::read("capture", &fit.scenario(times), &changes)?;
     Ok(scenario.variants.swap_remove(0))
 }
 

@@ -2,6 +2,7 @@
 
 use tcpwhy::report::State;
 
+use super::reads::AT_ONCE;
 use super::work::Work;
 use super::{Answer, MOST_WORK, Recorded, Refusal, Replay, Study, plan};
 
@@ -52,6 +53,9 @@ impl Study {
         if self.fit.is_held(&[State::CwndAfterIdle]) {
             let change = format!("{sender}.sysctl.net.ipv4.tcp_slow_start_after_idle=0");
             ask(format!("{sender}: tcp_slow_start_after_idle 0"), &[change]);
+        }
+        if !self.fit.reads_at_once() {
+            ask(format!("{receiver}: a program that reads at once"), &[AT_ONCE.to_owned()]);
         }
         if self.fit.is_held(&WINDOW) {
             let change = format!("{receiver}.sysctl.net.ipv4.tcp_rmem=4096 1048576 33554432");

@@ -115,6 +115,11 @@ pub(super) fn reader(case: &Case<'_>) -> Remedy {
     )
 }
 
+/// The same where the transfer waited for that program: what it takes when it reads at once.
+pub(super) fn reads_at_once(case: &Case<'_>) -> Remedy {
+    Remedy { set: Some("reads=at-once".to_owned()), ..reader(case) }
+}
+
 /// Somebody looks at the queues of the sender's host.
 pub(super) fn queues(case: &Case<'_>) -> Remedy {
     let (ip, peer) = peer(case);

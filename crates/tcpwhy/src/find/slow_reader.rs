@@ -75,7 +75,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
                     &[State::RwndCap],
                 ),
             ]),
-            remedies: vec![remedies::reader(case)],
+            remedies: vec![remedies::reads_at_once(case)],
         };
         Some(held.finding(RULE.code, told))
     })

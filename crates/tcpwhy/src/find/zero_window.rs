@@ -67,7 +67,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             why: format!("it did so {times}, for {} at the longest.{more}", said::time(longest)),
             not: "not the network: nothing could be sent; a larger buffer only delays it"
                 .to_owned(),
-            remedies: vec![remedies::reader(case)],
+            remedies: vec![remedies::reads_at_once(case)],
         };
         Some(held.finding(RULE.code, told))
     })

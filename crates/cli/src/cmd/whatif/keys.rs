@@ -21,12 +21,29 @@ const OF_HOSTS: [(&str, &str, bool); 9] = [
 
 const OF_THE_PATH: [&str; 6] = ["rtt", "rate", "queue", "loss", "jitter", "reorder"];
 
+/// The pace of the receiver's program, which is no key of a scenario.
+const READS: &str = "reads";
+
 /// What was typed for a setting, with the scenario's key.
 ///
 /// # Errors
 /// It has no value, or a range that is none.
 pub(super) fn axis(title: &str, typed: &str, sender: Side) -> anyhow::Result<Axis> {
     let key = key(title, sender);
+    if key == READS {
+        let axis = Axis::read(title, &key, typed)?;
+        for value in axis.values.iter().filter(|value| *value != "at-once") {
+            let rate = Quantity::Rate.read(value).map_err(|error| {
+                anyhow!("{title}: {error}; it takes `at-once` or a rate, as 100mbit")
+            })?;
+            if rate == 0 {
+                bail!(
+                    "{title}: a program that reads nothing never ends; it takes `at-once` or a rate, as 100mbit"
+                );
+            }
+        }
+        return Ok(axis);
+    }
     // The three values of these settings are one.
     if key.ends_with("mem") && typed.contains(' ') {
         return Ok(Axis { key, title: title.to_owned(), values: vec![typed.to_owned()] });
@@ -105,6 +122,16 @@ mod tests {
         assert_eq!(asked("rmem", "4096 8192 8192"), (key, vec!["4096 8192 8192".to_owned()]));
         assert_eq!(asked("server.wmem", "8KiB").1, ["4096 8192 8192"]);
         assert_eq!(asked("wmem", "65536").1, ["4096 16384 65536"]);
+    }
+
+    #[test]
+    fn a_program_reads_at_once_or_at_a_rate() {
+        let values = ["at-once".to_owned(), "8mbit".to_owned()].to_vec();
+        assert_eq!(asked("reads", "at-once,8mbit"), ("reads".to_owned(), values));
+        for typed in ["slowly", "0mbit"] {
+            let error = format!("{:#}", axis("reads", typed, Side::Server).expect_err(typed));
+            assert!(error.contains("`at-once` or a rate"), "{error}");
+        }
     }
 
     #[test]

@@ -30,7 +30,8 @@ ranges are tried one by one.
   tcpwhy whatif slow.pcap --scenario > slow.toml; tcpwhy lab run slow.toml
 
 Settings: initcwnd, congctl, sndbuf, wmem (of the data's sender), initrwnd, rcvbuf, rmem (of its receiver), each
-also with the host before it (server.rmem); rtt, rate, queue, loss (of the path); and every key of
+also with the host before it (server.rmem); reads (how fast the receiver's program does: at-once, 8mbit); rtt,
+rate, queue, loss (of the path); and every key of
 `tcpwhy lab list --keys`.";
 
 /// Flags of `tcpwhy whatif`.
