@@ -20,7 +20,7 @@ const LOSSES: &[&str] =
 const WINDOWS: &[&str] =
     &["WINDOW_CAP", "WINDOW_GROWTH", "WINDOW_SCALE", "SLOW_READER", "ZERO_WINDOW", "SEND_BUFFER"];
 
-const VARIANTS: [Row; 35] = [
+const VARIANTS: [Row; 36] = [
     ("slow-start", BOTH, &["SLOW_START"], WINDOWS),
     ("slow-start", BOTH, &[], LOSSES),
     ("initial-window", BOTH, &["INITIAL_WINDOW", "SLOW_START"], WINDOWS),
@@ -33,6 +33,12 @@ const VARIANTS: [Row; 35] = [
     ("slow-reader", BOTH, &["SLOW_READER"], &["WINDOW_CAP", "SEND_BUFFER", "NOT_TCP"]),
     ("think-server", BOTH, &["THINK_SERVER", "NOT_TCP"], &["THINK_CLIENT", "SLOW_WRITER"]),
     ("think-client", BOTH, &["THINK_CLIENT", "NOT_TCP"], &["THINK_SERVER", "SLOW_WRITER"]),
+    (
+        "requests-in-turn",
+        BOTH,
+        &["REQUESTS_IN_TURN"],
+        &["THINK_SERVER", "THINK_CLIENT", "SLOW_START", "NOT_TCP"],
+    ),
     ("slow-writer", BOTH, &["SLOW_WRITER"], &["THINK_SERVER", "SLOW_START", "PACING"]),
     ("body", BOTH, &["BODY_ON_ITS_WAY", "SLOW_START"], &["THINK_SERVER", "NOT_TCP"]),
     ("idle-restart", BOTH, &["IDLE_RESTART", "THINK_CLIENT"], LOSSES),
