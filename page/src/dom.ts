@@ -21,3 +21,8 @@ export function el<Tag extends keyof HTMLElementTagNameMap>(
 export function plain(text: string): string {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, "\ufffd");
 }
+
+/** A sentence whose numbers keep their units on one line. */
+export function tied(text: string): string {
+  return plain(text).replace(/(\d) /g, "$1\u00a0");
+}

@@ -2,11 +2,11 @@
 
 import type { Theme } from "./colors.ts";
 import type { Connection, Finding, Screen, StateWords } from "./data.ts";
-import { el, plain } from "./dom.ts";
+import { el, plain, tied } from "./dom.ts";
 
 export function firstView(screen: Screen, connection: Connection, states: Map<string, StateWords>, theme: Theme, jump: (from: number, to: number) => void): HTMLElement {
   const failed = screen.failed !== null;
-  const answer = el("p", { class: failed ? "answer failed" : "answer" }, failed ? el("strong", {}, "Failed: ") : null, plain(connection.answer), failed ? el("span", { class: "code" }, ` [${screen.failed}]`) : null);
+  const answer = el("p", { class: failed ? "answer failed" : "answer" }, failed ? el("strong", {}, "Failed: ") : null, tied(connection.answer), failed ? el("span", { class: "code" }, ` [${screen.failed}]`) : null);
   return el(
     "section",
     { class: "first", "aria-label": "The answer" },

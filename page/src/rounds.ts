@@ -131,6 +131,9 @@ function roof(pen: Pen, direction: Direction, points: Direction["rounds"], width
     const above = Math.max(line - 8, top + 6);
     const at = above >= last + 16 ? above : Math.max(line + 9, last + 14);
     last = at;
-    pen.text(left + 8, at, `${CEILINGS[each.kind]?.[0] ?? each.kind}: ${rate(each.rate_bps)}${each.proven ? "" : " at least"}`, theme.text, "left", 12);
+    const name = `${CEILINGS[each.kind]?.[0] ?? each.kind}: ${rate(each.rate_bps)}${each.proven ? "" : " (computed)"}`;
+    // Lines and points that pass behind a name do not cross it.
+    pen.rect(left + 5, at - 8, name.length * 6.3 + 6, 15, theme.ground);
+    pen.text(left + 8, at, name, theme.text, "left", 12);
   }
 }

@@ -48,11 +48,21 @@ export interface Ticks {
 export function ticks(low: number, high: number, most: number, unit: Unit): Ticks {
   const span = Math.max(high - low, 1);
   const [scale, name] = scaled(Math.max(Math.abs(low), Math.abs(high)), span, unit);
-  const step = roundStep(span / scale / Math.max(most, 1)) * scale;
+  let step = roundStep(span / scale / Math.max(most, 1)) * scale;
+  let at = places(low, high, step);
+  // One label tells no scale: then they stand closer.
+  if (at.length < 2) {
+    step = roundStep((step / scale) * 0.3) * scale;
+    at = places(low, high, step);
+  }
   const digits = Math.max(0, Math.min(9, -Math.floor(Math.log10(step / scale) + 1e-9)));
+  return { at, label: (value) => (value === 0 ? "0" : `${(value / scale).toFixed(digits)}${NARROW}${name}`) };
+}
+
+function places(low: number, high: number, step: number): number[] {
   const at: number[] = [];
   for (let n = Math.ceil(low / step - 1e-9); n * step <= high + step * 1e-9 && at.length < 1000; n += 1) at.push(n * step);
-  return { at, label: (value) => (value === 0 ? "0" : `${(value / scale).toFixed(digits)}${NARROW}${name}`) };
+  return at;
 }
 
 function scaled(size: number, span: number, unit: Unit): [number, string] {

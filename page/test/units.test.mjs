@@ -32,6 +32,11 @@ test("ticks are round and lie inside", () => {
   }
 });
 
+test("one label is no scale", () => {
+  const { at, label } = units.ticks(0, 4_270_000_000, 2, "ns");
+  assert.deepEqual(at.map((value) => space(label(value))), ["0", "2 s", "4 s"]);
+});
+
 test("columns are summed, and held values come in from the left", () => {
   const series = columns.columns({ name: "", mark: "steps", ink: "", t: [10, 10, 10], y: [5, -1, 3] });
   assert.deepEqual([...series.from], [10, 20, 30]);
