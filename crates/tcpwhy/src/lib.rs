@@ -34,7 +34,7 @@ mod limits;
 pub mod live;
 pub mod manual;
 mod measure;
-mod names;
+pub mod names;
 pub mod report;
 pub mod session;
 pub mod tracker;

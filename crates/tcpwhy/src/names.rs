@@ -6,7 +6,7 @@
 //!
 //! Left out: names learnt before the capture began; reverse lookups.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeMap;
 
 use crate::flow::said::safe;
@@ -38,6 +38,31 @@ pub(crate) fn fill(connections: &mut [Connection], lookups: &[Lookup]) {
         }
         if let Some(service) = service(connection.server.port()) {
             connection.names.get_or_insert_default().service = Some(service.into());
+        }
+    }
+}
+
+/// Letters of a program's name (Linux `TASK_COMM_LEN`, less the end).
+const PROGRAM: usize = 15;
+
+/// Names the ends of connections by the programs that hold their sockets, each given with its local end and its peer, as
+/// a recording says.
+pub fn name_programs<'a>(
+    connections: &mut [Connection],
+    holders: impl IntoIterator<Item = (SocketAddr, SocketAddr, &'a str)>,
+) {
+    let mut by_ends = BTreeMap::new();
+    for (local, peer, program) in holders {
+        by_ends.entry([local, peer]).or_insert(program);
+    }
+    for connection in connections {
+        let ends = [connection.client, connection.server];
+        for (at, local) in ends.into_iter().enumerate() {
+            let program = by_ends.get(&[local, ends[1 - at]]).filter(|name| !name.is_empty());
+            if let Some(program) = program {
+                let names = connection.names.get_or_insert_default();
+                names.programs[at] = Some(safe(program.as_bytes(), PROGRAM));
+            }
         }
     }
 }
@@ -119,6 +144,25 @@ mod tests {
             addresses: vec!["192.0.2.9".parse().expect("an address")],
             frame: 1,
         }
+    }
+
+    #[test]
+    fn a_connection_has_the_programs_that_hold_its_sockets() {
+        let client = "10.0.0.1:4000";
+        let mut two = [
+            sample::connection(0, client, SERVER, 1),
+            sample::connection(1, "10.0.0.1:4001", SERVER, 1),
+        ];
+        let [own, peer] = [client, SERVER].map(|end| end.parse().expect("an address"));
+        let told = [(own, peer, "cu\u{1b}rl"), (own, peer, "sh"), (peer, own, "")];
+        name_programs(&mut two, told);
+        let programs = |at: usize| two[at].names.as_ref().map(|names| names.programs.clone());
+        assert_eq!(
+            programs(0),
+            Some([Some("cu%1Brl".to_owned()), None]),
+            "the first, made harmless"
+        );
+        assert_eq!(programs(1), None);
     }
 
     /// The name that a connection gets by these questions, which began at :10.

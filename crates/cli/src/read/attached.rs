@@ -1,16 +1,27 @@
 //! What `tcpwhy record` attached to its packets, put into the report it belongs to.
 
+use std::net::SocketAddr;
+
 use serde::Deserialize;
 use tcpwhy::capture::QualityKind;
 use tcpwhy::command::{self, Noted};
+use tcpwhy::names;
 use tcpwhy::report::{Quality, Report};
-use tcpwhy_linux::record::recording::attached::{COMMAND, RECORDING};
+use tcpwhy_linux::record::recording::attached::{COMMAND, PROGRAMS, RECORDING};
 
 /// What a recording says of itself.
 #[derive(Deserialize)]
 struct Recording {
     /// What is missing and why.
     remarks: Vec<String>,
+}
+
+/// A program that holds the socket between these ends.
+#[derive(Deserialize)]
+struct Holder {
+    local: SocketAddr,
+    peer: SocketAddr,
+    program: String,
 }
 
 /// Fills in the command, and what each recording says of itself. Attachments may be anybody's: one that
@@ -28,6 +39,16 @@ pub(super) fn take_in(report: &mut Report) {
         match attached(COMMAND).map(|content| serde_json::from_slice::<Noted>(content)) {
             Some(Ok(noted)) => remarks.extend(take_command(report, &noted)),
             Some(Err(error)) => remarks.push(odd(COMMAND, &error)),
+            None => {}
+        }
+        let attached = report.attachments.get(&(capture, PROGRAMS.to_owned()));
+        match attached.map(|content| serde_json::from_slice::<Vec<Holder>>(content)) {
+            Some(Ok(holders)) => {
+                let holders = holders.iter().take(MOST_HOLDERS);
+                let told = holders.map(|each| (each.local, each.peer, &*each.program));
+                names::name_programs(&mut report.connections, told);
+            }
+            Some(Err(error)) => remarks.push(odd(PROGRAMS, &error)),
             None => {}
         }
         let kind = QualityKind::Other.name();
@@ -52,6 +73,9 @@ fn take_command(report: &mut Report, noted: &Noted) -> Option<String> {
 fn odd(name: &str, error: &serde_json::Error) -> String {
     format!("the attachment {name} cannot be read: {error}")
 }
+
+/// As many as a recording tells.
+const MOST_HOLDERS: usize = 10_000;
 
 /// Ours: more than a recording ever has to say.
 const MOST_REMARKS: usize = 20;
@@ -92,6 +116,12 @@ mod tests {
             note.ends_with("of cu\\u{1b}rl, it is said to have ended before it began"),
             "{note}"
         );
+    }
+
+    #[test]
+    fn programs_that_make_no_sense_are_named() {
+        let report = with(PROGRAMS, r#"[{"local":"nowhere"}]"#);
+        assert!(report.captures[0].quality[0].note.starts_with("the attachment programs.json"));
     }
 
     #[test]

@@ -182,6 +182,7 @@ fn connection() -> Connection {
             tls_version: Some("TLS 1.2".into()),
             alpn: Some("h2".to_owned()),
             alpn_offered: vec!["h2".to_owned()],
+            programs: [Some("curl".to_owned()), None],
         })),
         start: "2026-11-21T10:45:49.051409000Z".to_owned(),
         duration_ns: 63_063_000,

@@ -217,6 +217,7 @@ fn names(facts: &Facts) -> Option<Names> {
         tls_version: told.version.and_then(hello::version_name).map(Into::into),
         alpn: told.chosen,
         alpn_offered: told.offered,
+        programs: [None, None],
     };
     (names != Names::default()).then_some(names)
 }

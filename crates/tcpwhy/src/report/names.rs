@@ -19,6 +19,9 @@ pub struct Names {
     pub alpn: Option<String>,
     /// The protocols that the client offered (ALPN), eight at most.
     pub alpn_offered: Vec<String>,
+    /// The programs that held the client's and the server's socket, where a recording tells.
+    #[serde(default)]
+    pub programs: [Option<String>; 2],
 }
 
 /// An HTTP/1 request in clear.

@@ -8,14 +8,21 @@ const NAMED: usize = 2;
 
 /// The server by its name and address, by address and what its port is for, or as the capture shows it.
 pub(super) fn server(connection: &Connection) -> String {
+    let program = program(connection, 1);
     if let Some(name) = connection.server_called() {
-        return format!("{name} ({})", connection.server.ip());
+        let program = program.map_or_else(String::new, |program| format!(", {program}"));
+        return format!("{name} ({}{program})", connection.server.ip());
     }
     let shown = connection.server_shown();
-    match service(connection) {
-        Some(service) => format!("{shown} ({service})"),
+    match program.or_else(|| service(connection)) {
+        Some(more) => format!("{shown} ({more})"),
         None => shown,
     }
+}
+
+/// The program that held the socket of end `at`, where a recording tells.
+pub(super) fn program(connection: &Connection, at: usize) -> Option<&str> {
+    connection.names.as_ref()?.programs.get(at)?.as_deref()
 }
 
 /// What the server's port is for, where its number does not tell everybody.
@@ -89,7 +96,10 @@ pub(super) fn facts(connection: &Connection) -> Option<String> {
         _ => "by the Host field of its request",
     };
     let named = names.server.as_ref().map(|name| format!("the server is {name}, {by}"));
-    let parts: Vec<String> = named.into_iter().chain(inside(connection)).collect();
+    let programs = ["client", "server"].into_iter().enumerate().filter_map(|(at, end)| {
+        program(connection, at).map(|program| format!("the {end}'s program is {program}"))
+    });
+    let parts: Vec<String> = named.into_iter().chain(programs).chain(inside(connection)).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 

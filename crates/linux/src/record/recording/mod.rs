@@ -54,6 +54,8 @@ pub mod attached {
     pub const COMMAND: &str = "command.json";
     /// What was recorded, and what could not be, as JSON.
     pub const RECORDING: &str = "recording.json";
+    /// The programs that hold the recorded sockets.
+    pub const PROGRAMS: &str = "programs.json";
 }
 
 /// Which connections are recorded.
@@ -267,6 +269,7 @@ impl Recording {
             "remarks": recorded.remarks,
         });
         attach(&mut out, attached::RECORDING, &recording)?;
+        attach_programs(&mut out, owners.told(narrowed.connections.ends.iter()))?;
         attach(&mut out, attached::HOST, &host::snapshot(&peers))?;
         if let Some(grown) = grown {
             attach(&mut out, attached::COUNTERS, &serde_json::to_value(grown)?)?;
@@ -381,6 +384,14 @@ fn copy_packets(
 
 fn attach(out: &mut BufWriter<File>, name: &str, content: &Value) -> io::Result<()> {
     pcapng::attach(out, name, content.to_string().as_bytes())
+}
+
+fn attach_programs(out: &mut BufWriter<File>, programs: Vec<Value>) -> io::Result<()> {
+    if programs.is_empty() {
+        Ok(())
+    } else {
+        attach(out, attached::PROGRAMS, &Value::from(programs))
+    }
 }
 
 fn attach_file(out: &mut BufWriter<File>, name: &str, spool: &Path) -> io::Result<()> {

@@ -9,6 +9,11 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
+use serde_json::{Value, json};
+
+/// Connections whose programs are written. Ours: bounds the attachment, at some 100 bytes each.
+const MOST_PROGRAMS: usize = 10_000;
+
 /// Whose socket.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Whose {
@@ -26,6 +31,8 @@ pub(super) struct Owners {
     listening: BTreeMap<SocketAddr, Whose>,
     /// Addresses of this machine.
     here: Vec<IpAddr>,
+    /// The program that holds a socket of ours.
+    programs: BTreeMap<[SocketAddr; 2], String>,
 }
 
 impl Owners {
@@ -44,6 +51,31 @@ impl Owners {
         if whose == Whose::Ours {
             *known = whose;
         }
+    }
+
+    /// This program holds the socket.
+    pub(super) fn name(&mut self, ends: [SocketAddr; 2], program: &str) {
+        self.programs.entry(ends).or_insert_with(|| program.to_owned());
+    }
+
+    /// The programs that hold the sockets of a connection, with the local end of each.
+    pub(super) fn programs(&self, [a, b]: [SocketAddr; 2]) -> Vec<(SocketAddr, &str)> {
+        let of = |ends: [SocketAddr; 2]| Some((ends[0], self.programs.get(&ends)?.as_str()));
+        [of([a, b]), of([b, a])].into_iter().flatten().collect()
+    }
+
+    /// The program at each end of these connections that one was seen to hold.
+    pub(super) fn told<'a>(
+        &self,
+        connections: impl Iterator<Item = &'a [SocketAddr; 2]>,
+    ) -> Vec<Value> {
+        let told = connections.flat_map(|ends| {
+            self.programs(*ends).into_iter().map(|(local, program)| {
+                let peer = if local == ends[0] { ends[1] } else { ends[0] };
+                json!({"local": local, "peer": peer, "program": program})
+            })
+        });
+        told.take(MOST_PROGRAMS).collect()
     }
 
     /// Whether it is known whose this socket is.
@@ -153,6 +185,16 @@ mod tests {
         assert!(!owners.want(ends(HERE, SERVER)));
         assert!(!owners.want(ends("203.0.113.1:1", SERVER)), "nor what only passes through");
         assert!(owners.want(ends("192.0.2.1:443", "198.51.100.9:50000")));
+    }
+
+    #[test]
+    fn who_was_seen_first_at_an_end_names_it() {
+        let mut owners = owners();
+        owners.name(ends(HERE, SERVER), "curl");
+        owners.name(ends(HERE, SERVER), "sh");
+        let here = HERE.parse().expect("an address");
+        assert_eq!(owners.programs(ends(SERVER, HERE)), [(here, "curl")]);
+        assert_eq!(owners.programs(ends("192.0.2.1:40001", SERVER)), []);
     }
 
     #[test]

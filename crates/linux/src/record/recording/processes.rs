@@ -18,19 +18,26 @@ pub(super) struct Tree {
     adopts: Option<u32>,
     /// The sockets they held when last asked, and whether each may be one of TCP.
     held: BTreeMap<u64, bool>,
+    /// The program that was first seen to hold each socket.
+    programs: BTreeMap<u64, String>,
 }
 
 impl Tree {
     /// With this process at its root.
     pub(super) fn of(root: u32) -> Self {
-        Self { members: BTreeSet::from([root]), adopts: None, held: BTreeMap::new() }
+        Self {
+            members: BTreeSet::from([root]),
+            adopts: None,
+            held: BTreeMap::new(),
+            programs: BTreeMap::new(),
+        }
     }
 
     /// Of all that this process starts from now on, however far down and whatever becomes of the parents.
     pub(super) fn of_children() -> Self {
         sys::adopt_orphans();
         let own = std::process::id();
-        Self { members: BTreeSet::from([own]), adopts: Some(own), held: BTreeMap::new() }
+        Self { adopts: Some(own), ..Self::of(own) }
     }
 
     /// Takes in new descendants, and lets go of those that have ended.
@@ -51,9 +58,21 @@ impl Tree {
     /// Numbers of the sockets that they hold, as far as these may be of TCP.
     pub(super) fn sockets(&mut self) -> BTreeSet<u64> {
         let members = self.members.iter().filter(|process| self.has(**process));
-        let sockets = members.flat_map(|&process| sockets_of(process));
+        let sockets: Vec<(u32, u64, PathBuf)> = members
+            .flat_map(|&process| {
+                sockets_of(process).into_iter().map(move |(s, at)| (process, s, at))
+            })
+            .collect();
+        for (process, socket, _) in &sockets {
+            if !self.programs.contains_key(socket)
+                && let Some(program) = program(*process)
+            {
+                self.programs.insert(*socket, program);
+            }
+        }
         self.held = sockets
-            .map(|(socket, place)| {
+            .into_iter()
+            .map(|(_, socket, place)| {
                 let known = self.held.get(&socket).copied();
                 (socket, known.unwrap_or_else(|| may_be_tcp(&place)))
             })
@@ -61,10 +80,21 @@ impl Tree {
         self.held.iter().filter(|(_, is_tcp)| **is_tcp).map(|(socket, _)| *socket).collect()
     }
 
+    /// The program that was first seen to hold this socket.
+    pub(super) fn program(&self, socket: u64) -> Option<&str> {
+        self.programs.get(&socket).map(String::as_str)
+    }
+
     /// Whether it is one of them.
     pub(super) fn has(&self, process: u32) -> bool {
         self.members.contains(&process) && self.adopts != Some(process)
     }
+}
+
+/// What a process runs, as its kernel names it: 15 bytes at most (Linux `TASK_COMM_LEN`).
+fn program(process: u32) -> Option<String> {
+    let name = fs::read(format!("/proc/{process}/comm")).ok()?;
+    Some(String::from_utf8_lossy(&name).trim_end().to_owned())
 }
 
 /// Which process holds each socket of this machine, as far as we may look. Of several the first.

@@ -235,6 +235,10 @@ impl Sampler {
             }
             sampler.resolved.insert(socket);
             sampler.owners.learn(ends, Whose::Ours, listens);
+            let program = sampler.tree.as_ref().and_then(|tree| tree.program(socket));
+            if let Some(program) = program.filter(|_| !listens) {
+                sampler.owners.name(ends, program);
+            }
             let cookie = number(message, 44, 8).unwrap_or(0);
             if !listens && !is_over(message) {
                 sampler.live.entry(cookie).or_insert_with(|| Live {

@@ -28,21 +28,19 @@ pub(super) fn write(page: &mut Page, connection: &Connection) {
 
 /// `10.0.0.1:80 -> 10.0.0.2`
 pub(in crate::view) fn who(connection: &Connection) -> String {
-    let main = answer::main(connection);
-    let (from, to) = match main {
-        Some((1, _)) => (called::server(connection), connection.client_shown()),
-        _ => (connection.client_shown(), called::server(connection)),
-    };
-    let to = without_port(&to, main.is_some_and(|main| main.0 == 1));
-    format!("{from} -> {to}")
+    let shown = connection.client_shown();
+    let program = called::program(connection, 0);
+    let program = program.map_or_else(String::new, |program| format!(" ({program})"));
+    let server = called::server(connection);
+    match answer::main(connection) {
+        Some((1, _)) => format!("{server} -> {}{program}", without_port(&shown)),
+        _ => format!("{shown}{program} -> {server}"),
+    }
 }
 
 /// The client's port tells nobody anything.
-fn without_port(name: &str, is_client: bool) -> &str {
-    match name.rsplit_once(':') {
-        Some((host, _)) if is_client => host,
-        _ => name,
-    }
+fn without_port(name: &str) -> &str {
+    name.rsplit_once(':').map_or(name, |(host, _)| host)
 }
 
 /// `512 KiB in 56.2 ms at 6.86 ms round trip`
