@@ -44,8 +44,10 @@ impl WayBack {
         self.late = None;
         let (tick, floor) = clock.tick().filter(|_| send.has(TS)).zip(clock.floor())?;
         self.left = self.sends.unhindered(send.tap, send.tsval, tick) - floor;
-        let noise = LATE_NS.max(floor / LATE_PART) + clock.spread();
-        self.late = Some(self.left.saturating_sub(until)).filter(|late| *late > noise);
+        let least = LATE_NS.max(floor / LATE_PART);
+        // Few are late at all: only of those the noise is asked, which has to be counted out.
+        let is_late = |late: &i64| *late > least && *late > least + clock.spread();
+        self.late = Some(self.left.saturating_sub(until)).filter(is_late);
         self.most = self.most.max(self.late.unwrap_or(0));
         self.late
     }
