@@ -100,7 +100,10 @@ const RULED_OUT: [(&str, &[&str]); 6] = [
             "VARIABLE_RATE",
         ],
     ),
-    ("not loss", &["LOSS", "LOSS_RANDOM", "LOSS_CONGESTION", "LOSS_PERIODIC", "BLACK_HOLE"]),
+    (
+        "not loss",
+        &["LOSS", "LOSS_RANDOM", "LOSS_CONGESTION", "LOSS_PERIODIC", "LOSS_LOCAL", "BLACK_HOLE"],
+    ),
     (
         "not a window",
         &[

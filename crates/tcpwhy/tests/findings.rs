@@ -26,7 +26,8 @@ const NETWORK: &[&str] = &[
     "BOTTLENECK",
     "TIMEOUT",
 ];
-const LOSSES: &[&str] = &["LOSS", "LOSS_CONGESTION", "LOSS_RANDOM", "LOSS_PERIODIC", "TIMEOUT"];
+const LOSSES: &[&str] =
+    &["LOSS", "LOSS_CONGESTION", "LOSS_RANDOM", "LOSS_PERIODIC", "LOSS_LOCAL", "TIMEOUT"];
 const WINDOWS: &[&str] =
     &["WINDOW_CAP", "WINDOW_GROWTH", "WINDOW_SCALE", "SLOW_READER", "ZERO_WINDOW", "SEND_BUFFER"];
 

@@ -74,6 +74,7 @@ fn label(code: &str) -> Option<&'static str> {
         "APP_WINDOW" => "both: a larger window of the protocol",
         "NAGLE_DELAYED_ACK" => "{s}: one write a message, or TCP_NODELAY",
         "LOSS" | "LOSS_RANDOM" | "LOSS_PERIODIC" | "TIMEOUT" => "path: find what loses packets",
+        "LOSS_LOCAL" => "{s}: find what drops packets",
         "LOSS_CONGESTION" => "path: a queue that marks or drops early",
         "DAMAGED" => "path: find what damages packets",
         "POLICER" => "{s}: pace below the policer's rate",

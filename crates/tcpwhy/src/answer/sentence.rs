@@ -208,12 +208,18 @@ impl Facts<'_> {
         let title = || sentence(&self.finding.title);
         Some(match &*self.finding.code {
             "BOTTLENECK" => self.full_link(),
-            "LOSS_RANDOM" => format!("{}, whatever was in flight. {}", self.lost(), CUT),
+            "LOSS_RANDOM" => format!("{}, whatever was in flight. {}", self.lost("path"), CUT),
             "LOSS_CONGESTION" => {
-                format!("{} when a queue on the path overflowed. {CUT}", self.lost())
+                format!("{} when a queue on the path overflowed. {CUT}", self.lost("path"))
             }
-            "LOSS_PERIODIC" => format!("{}, at even distances. {CUT}", self.lost()),
-            "LOSS" => format!("{}. {CUT}", self.lost()),
+            "LOSS_LOCAL" => {
+                format!(
+                    "{}, before the capture point. {CUT}",
+                    self.lost(&format!("{sender}'s own host"))
+                )
+            }
+            "LOSS_PERIODIC" => format!("{}, at even distances. {CUT}", self.lost("path")),
+            "LOSS" => format!("{}. {CUT}", self.lost("path")),
             "TIMEOUT" => format!("{} The {sender} waited {spent} for timers.", title()),
             "NAGLE_DELAYED_ACK" => format!(
                 "The {sender} held small writes until an ACK came, and the {receiver} delayed its ACKs: {spent}."
@@ -363,13 +369,13 @@ impl Facts<'_> {
     }
 
     /// `The path lost 22 of 1,058 segments (2.1 %)`
-    fn lost(&self) -> String {
+    fn lost(&self, who: &str) -> String {
         let (lost, all) = (self.direction.events.lost, self.direction.segments);
         let share = match all {
             WORTH_A_SHARE.. => format!(" ({:.1} %)", lost as f64 * 100.0 / all as f64),
             _ => String::new(),
         };
-        format!("The path lost {} of {}{share}", grouped(lost), count(all, "segment"))
+        format!("The {who} lost {} of {}{share}", grouped(lost), count(all, "segment"))
     }
 
     fn think(&self) -> Option<String> {

@@ -148,6 +148,7 @@ pub(crate) fn cell(code: &str) -> &'static str {
         "APP_WINDOW" => "window above TCP",
         "NAGLE_DELAYED_ACK" => "Nagle",
         "LOSS" | "LOSS_RANDOM" | "LOSS_CONGESTION" | "LOSS_PERIODIC" => "loss",
+        "LOSS_LOCAL" => "loss on the host",
         "REQUESTS_IN_TURN" => "requests in turn",
         "DAMAGED" => "damage",
         "POLICER" => "policer",

@@ -43,6 +43,7 @@ mod initial_window;
 mod local_qdisc;
 mod long_round_trip;
 mod loss_congestion;
+mod loss_local;
 mod loss_periodic;
 mod loss_random;
 mod loss_unclear;
@@ -112,7 +113,7 @@ struct Rule {
 }
 
 /// All findings, in the order of the manual.
-const RULES: [Rule; 63] = [
+const RULES: [Rule; 64] = [
     dns_unanswered::RULE,
     unreachable::RULE,
     syn_unanswered::RULE,
@@ -152,6 +153,7 @@ const RULES: [Rule; 63] = [
     loss_random::RULE,
     loss_periodic::RULE,
     loss_unclear::RULE,
+    loss_local::RULE,
     damaged::RULE,
     policer::RULE,
     timeout::RULE,

@@ -31,6 +31,7 @@ pub(super) const TABLE: &[Row] = &[
             "LOSS_RANDOM",
             "LOSS_PERIODIC",
             "LOSS",
+            "LOSS_LOCAL",
             "WINDOW_CAP",
             "SEND_BUFFER",
             "WINDOW_GROWTH",
@@ -62,6 +63,18 @@ pub(super) const TABLE: &[Row] = &[
             "SPURIOUS_REPAIR",
         ],
         because: "the timers ran out because of it",
+    },
+    Row {
+        stays: &["LOSS_LOCAL"],
+        yields: &[
+            "LOSS_CONGESTION",
+            "LOSS_RANDOM",
+            "LOSS_PERIODIC",
+            "LOSS",
+            "TIMEOUT",
+            "SLOW_START_ENDED_EARLY",
+        ],
+        because: "it is known where they were lost",
     },
     Row { stays: &["DAMAGED"], yields: ALL_LOSSES, because: "a damaged segment is a lost one" },
     Row {

@@ -133,6 +133,21 @@ pub(super) fn queues(case: &Case<'_>) -> Remedy {
     }
 }
 
+/// Somebody looks at what drops packets on the sender's host.
+pub(super) fn drops(case: &Case<'_>) -> Remedy {
+    let (ip, peer) = peer(case);
+    Remedy {
+        command: Some(format!(
+            "{ip} route get {peer}; tc -s qdisc show dev DEVICE_SHOWN; ip -s link show dev DEVICE_SHOWN"
+        )),
+        ..sender(
+            case,
+            "see what drops between TCP and that device: a queue (a netem is a forgotten test), a filter (nft list \
+             ruleset), a container's own device",
+        )
+    }
+}
+
 /// A trial of BBR on a route to the peer.
 pub(super) fn bbr(case: &Case<'_>) -> Remedy {
     let remedy = own_route(

@@ -31,9 +31,8 @@ fn way(code: &str) -> Option<Way> {
         "SEND_BUFFER" => R::SendBuffer,
         "APP_WINDOW" => R::AppWindow,
         "NAGLE_DELAYED_ACK" => R::Nagle,
-        "LOSS_CONGESTION" | "LOSS_RANDOM" | "LOSS_PERIODIC" | "LOSS" | "DAMAGED" | "POLICER" => {
-            R::Loss
-        }
+        "LOSS_CONGESTION" | "LOSS_RANDOM" | "LOSS_PERIODIC" | "LOSS" | "LOSS_LOCAL" | "DAMAGED"
+        | "POLICER" => R::Loss,
         "TIMEOUT" => R::Timers,
         "REORDERING" => R::Reordering,
         "ECN" => R::Marks,
