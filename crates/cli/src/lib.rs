@@ -26,6 +26,7 @@ pub mod rate;
 pub mod read;
 mod recording;
 pub mod screen;
+mod tables;
 mod whole;
 pub mod window;
 

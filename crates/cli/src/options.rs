@@ -35,6 +35,8 @@ pub struct Options {
     pub html: Option<PathBuf>,
     /// Where graphs are written.
     pub svg: Option<PathBuf>,
+    /// Where tables are written.
+    pub parquet: Option<Parquet>,
     /// Only this connection.
     pub connection: Option<u64>,
     /// Only connections this accepts.
@@ -84,6 +86,19 @@ pub enum Form {
     Summary,
     /// A page for the browser.
     Html,
+    /// Tables in Parquet files.
+    Tables,
+}
+
+/// Where tables are written.
+#[derive(Clone, Debug)]
+pub struct Parquet {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Whose captures these are.
+    pub host: Option<String>,
+    /// What the captures are called: a run of the same replaces what this one wrote.
+    pub captures: Vec<String>,
 }
 
 /// Why the options cannot be carried out.
@@ -101,6 +116,11 @@ pub enum OptionsError {
     /// `--to` is before `--from`.
     #[error("--to is before --from: no packet can be in between")]
     EmptyWindow,
+    /// `--parquet`, in a program that was built without it.
+    #[error(
+        "this tcpwhy was built without tables: `cargo build --features tables` builds it with them"
+    )]
+    NoTables,
     /// No input can be opened.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Open(Vec<OpenError>),
@@ -170,6 +190,7 @@ impl Options {
         if window.is_empty() {
             return Err(OptionsError::EmptyWindow);
         }
+        let parquet = parquet(flags, &inputs)?;
         let unreadable: Vec<_> = inputs.iter().filter_map(|input| input.check().err()).collect();
         // Of several, the others are explained, and the report names what could not be read.
         if !unreadable.is_empty() && unreadable.len() == inputs.len() {
@@ -182,8 +203,11 @@ impl Options {
             rate: flags.rate.clone(),
             html: flags.html.clone(),
             svg: flags.svg.clone(),
+            parquet,
             form: if flags.html.is_some() {
                 Form::Html
+            } else if flags.parquet.is_some() {
+                Form::Tables
             } else if flags.json {
                 Form::Json { pretty: around.stdout_is_terminal }
             } else if flags.csv {
@@ -232,7 +256,7 @@ impl Options {
     pub fn order(&self) -> (view::Sort, usize) {
         let (sort, number) = match self.form {
             Form::Text { .. } => (view::Sort::Worst, TABLE_ROWS),
-            Form::Json { .. } | Form::Csv | Form::Summary | Form::Html => {
+            Form::Json { .. } | Form::Csv | Form::Summary | Form::Html | Form::Tables => {
                 (view::Sort::Start, usize::MAX)
             }
         };
@@ -245,12 +269,22 @@ impl Options {
         !self.window.is_open()
             || !self.with.is_empty()
             || match self.form {
-                Form::Json { .. } => true,
+                Form::Json { .. } | Form::Tables => true,
                 Form::Csv | Form::Summary => false,
                 Form::Html => self.connection.is_some(),
                 Form::Text { rounds, plot, .. } => rounds || plot || self.connection.is_some(),
             }
     }
+}
+
+/// Where tables are to be written, if this program can.
+fn parquet(flags: &ExplainFlags, inputs: &[Input]) -> Result<Option<Parquet>, OptionsError> {
+    let Some(folder) = flags.parquet.clone() else { return Ok(None) };
+    if !cfg!(feature = "tables") {
+        return Err(OptionsError::NoTables);
+    }
+    let captures = inputs.iter().map(Input::place).collect();
+    Ok(Some(Parquet { folder, host: flags.host.clone(), captures }))
 }
 
 /// Rows of a table unless `--top` says otherwise.

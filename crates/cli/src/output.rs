@@ -25,7 +25,7 @@ pub fn answer(report: &Report, options: &Options) -> io::Result<()> {
     }
     unless_seen_enough(match options.form {
         Form::Json { pretty } => json(report, pretty, to),
-        Form::Html => Ok(()),
+        Form::Html | Form::Tables => Ok(()),
         Form::Csv => text(&view::csv::render(report), to),
         Form::Summary => text(&view::summary::render(report), to),
         Form::Text { rounds, plot, full } => {

@@ -25,7 +25,7 @@ use crate::read::{
     read_evidence,
 };
 use crate::screen::Screen;
-use crate::{complain, graphs, output};
+use crate::{complain, graphs, output, tables};
 
 /// Reads, explains, prints.
 ///
@@ -196,7 +196,11 @@ fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
     if let Some(folder) = &options.svg {
         graphs::write(&report, folder).context("cannot write the graphs")?;
     }
-    output::answer(&report, options).context("cannot write the answer")?;
+    if let Some(parquet) = &options.parquet {
+        output::print(&tables::write(&report, parquet)?).context("cannot write the answer")?;
+    } else {
+        output::answer(&report, options).context("cannot write the answer")?;
+    }
     let exit = if exit == Exit::Analysed && fail::any(&report, &options.fail_on) {
         Exit::Found
     } else {
@@ -282,7 +286,7 @@ fn select(report: &mut Report, options: &Options) -> Result<Option<String>, NoSu
 fn shows_remedies(report: &Report, options: &Options) -> bool {
     match options.form {
         Form::Csv | Form::Summary => false,
-        Form::Json { .. } | Form::Html => true,
+        Form::Json { .. } | Form::Html | Form::Tables => true,
         Form::Text { .. } => options.connection.is_some() || view::text::is_in_full(report),
     }
 }

@@ -37,6 +37,16 @@ impl Input {
         }
     }
 
+    /// Where it lies, so that the same file has one name from every folder.
+    pub fn place(&self) -> String {
+        match self {
+            Self::Stdin => "-".to_owned(),
+            Self::File(path) => {
+                fs::canonicalize(path).as_deref().unwrap_or(path).display().to_string()
+            }
+        }
+    }
+
     /// Whether reading it takes nothing away: a plain file can be read twice, a pipe cannot.
     pub fn can_be_reread(&self) -> bool {
         match self {

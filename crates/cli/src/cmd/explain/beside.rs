@@ -20,10 +20,11 @@ pub(super) fn alone(
     has_unreadable: bool,
     options: &Options,
 ) -> anyhow::Result<Exit> {
-    if let Form::Csv | Form::Summary | Form::Html = options.form {
+    if let Form::Csv | Form::Summary | Form::Html | Form::Tables = options.form {
         let form = match options.form {
             Form::Csv => "CSV",
             Form::Html => "a page",
+            Form::Tables => "a table",
             _ => "--summary",
         };
         complain(&format!(
@@ -107,6 +108,7 @@ pub(super) fn below(
         Form::Csv => Some("the CSV"),
         Form::Summary => Some("the summary"),
         Form::Html => Some("the page"),
+        Form::Tables => Some("the tables"),
         Form::Text { .. } if options.anonymize => Some("an answer without addresses"),
         Form::Text { .. } => None,
     };

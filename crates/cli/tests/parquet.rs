@@ -1,0 +1,111 @@
+//! `--parquet`: tables of captures in a folder, as users meet them.
+
+#![cfg(feature = "tables")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Pcap, in_repository, run, run_with_stdin};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Files of the folder, by their path in it, in order.
+fn files(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push(path.strip_prefix(folder).expect("inside").display().to_string());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Runs on `capture` into `folder`; what was said.
+fn write(capture: &Path, folder: &Path, host: &[&str]) -> String {
+    let (capture, folder) = (capture.display().to_string(), folder.display().to_string());
+    let mut args = vec!["--no-predict", &capture, "--parquet", &folder];
+    args.extend(host);
+    let run = run(&args);
+    assert_eq!((run.status, &*run.stderr), (Some(0), ""), "{run:?}");
+    run.stdout
+}
+
+#[test]
+fn as_many_rows_as_the_json_has_items() {
+    let folder = TempDir::new().expect("a folder");
+    let capture = in_repository("testdata/articles/download-512k-rtt7ms.tcpdump.txt");
+    let said = write(&capture, folder.path(), &["--host", "web1"]);
+    let json = run(&["--no-predict", "--json", capture.to_str().expect("text")]).stdout;
+    let report: Value = serde_json::from_str(&json).expect("JSON");
+    let connection = &report["connections"][0];
+    let count = |value: &Value| value.as_array().map_or(0, Vec::len);
+    let both = |list: &str| -> usize {
+        let directions = connection["directions"].as_array().expect("two");
+        directions.iter().map(|direction| count(&direction[list])).sum()
+    };
+    let expected = format!(
+        "wrote {}: 1 connections, {} transfers, {} requests, {} limits, {} rounds, {} findings\n",
+        folder.path().display(),
+        count(&connection["transfers"]),
+        count(&connection["exchanges"]),
+        both("limits"),
+        both("rounds"),
+        count(&connection["findings"]),
+    );
+    assert_eq!(said, expected);
+    assert!(both("rounds") > 3, "{said}");
+    assert!(files(folder.path()).iter().all(|name| name.contains("/host=web1/")));
+}
+
+#[test]
+fn a_second_run_replaces_the_first_and_another_host_stands_beside_it() {
+    let folder = TempDir::new().expect("a folder");
+    let capture = in_repository("testdata/articles/download-512k-rtt7ms.tcpdump.txt");
+    write(&capture, folder.path(), &["--host", "a"]);
+    let once = files(folder.path());
+    write(&capture, folder.path(), &["--host", "a"]);
+    assert_eq!(files(folder.path()), once);
+    write(&capture, folder.path(), &["--host", "b"]);
+    assert_eq!(files(folder.path()).len(), 2 * once.len());
+}
+
+#[test]
+fn a_folder_without_tcp_is_no_rows_and_one_that_cannot_be_is_said() {
+    let folder = TempDir::new().expect("a folder");
+    let nothing = run_with_stdin(
+        &["-", "--parquet", folder.path().join("t").to_str().expect("text")],
+        &Pcap::new().0,
+    );
+    assert!(nothing.stdout.is_empty() || nothing.stdout.ends_with(": no rows\n"), "{nothing:?}");
+
+    let file = folder.path().join("file");
+    fs::write(&file, "").expect("written");
+    let capture = in_repository("testdata/articles/download-512k-rtt7ms.tcpdump.txt");
+    let capture = capture.to_str().expect("text");
+    let refused = run(&[capture, "--parquet", file.to_str().expect("text")]);
+    assert_ne!(refused.status, Some(0));
+    assert!(refused.stderr.contains(&format!("cannot write {}", file.display())), "{refused:?}");
+
+    let named = folder.path().join("u");
+    let refused = run(&[capture, "--parquet", named.to_str().expect("text"), "--host", "../x"]);
+    assert!(refused.stderr.contains("cannot be a part of a path"), "{refused:?}");
+    assert!(!named.exists());
+}
+
+#[test]
+fn other_forms_of_the_answer_do_not_go_with_it() {
+    for form in ["--json", "--csv", "--summary", "--full"] {
+        let refused = run(&["x.pcap", "--parquet", "t", form]);
+        assert_eq!(refused.status, Some(2), "{refused:?}");
+    }
+    assert_eq!(run(&["x.pcap", "--host", "a"]).status, Some(2));
+}

@@ -1,0 +1,259 @@
+//! Tables of real captures: what stands in them, and what stands in the folder they are written to.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::Path;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::DataType;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use tcpwhy::report::{Connection, Report};
+use tcpwhy::session::Session;
+use tcpwhy::tracker::Config;
+use tcpwhy_tables::{Table, VERSION, VERSION_KEY, Writer, Written};
+
+/// A report with all detail over a capture of the test data.
+fn report(name: &str) -> Report {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name);
+    let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut session = Session::new(Config { detail: true, ..Config::default() });
+    session.begin(name);
+    session.push(&bytes).expect("it is sound");
+    session.end().expect("it is whole");
+    let mut report = session.finish();
+    tcpwhy::answer::fill(&mut report);
+    report
+}
+
+const DOWNLOAD: &str = "articles/download-512k-rtt7ms.tcpdump.txt";
+
+fn batch(table: Table, connections: &[Connection]) -> RecordBatch {
+    table.batch(connections).expect("it fits")
+}
+
+/// A column of numbers, null as `None`.
+fn ints(batch: &RecordBatch, name: &str) -> Vec<Option<i64>> {
+    let column = batch.column_by_name(name).unwrap_or_else(|| panic!("no column {name}"));
+    column.as_primitive::<Int64Type>().iter().collect()
+}
+
+fn texts(batch: &RecordBatch, name: &str) -> Vec<Option<String>> {
+    let column = batch.column_by_name(name).unwrap_or_else(|| panic!("no column {name}"));
+    column.as_string::<i32>().iter().map(|text| text.map(str::to_owned)).collect()
+}
+
+#[test]
+fn rows_are_what_the_report_says() {
+    let report = report(DOWNLOAD);
+    let [connection] = &report.connections[..] else { panic!("one connection") };
+    let row = batch(Table::Connections, &report.connections);
+    assert_eq!(ints(&row, "duration_ns"), [Some(connection.duration_ns)]);
+    let server = connection.directions[1].as_ref().expect("it sent");
+    assert_eq!(ints(&row, "server_bytes"), [Some(server.bytes as i64)]);
+    assert_eq!(texts(&row, "client_name"), [connection.client_name.as_deref().map(str::to_owned)]);
+    let answer = texts(&row, "answer").remove(0).expect("it is answered");
+    assert_eq!(answer, connection.answer);
+
+    let transfers = batch(Table::Transfers, &report.connections);
+    assert_eq!(transfers.num_rows(), connection.transfers.len());
+    let most = connection.transfers.iter().map(|t| t.time_in.ranked()[0].0.name().to_owned());
+    assert_eq!(texts(&transfers, "state"), most.map(Some).collect::<Vec<_>>());
+
+    let findings = batch(Table::Findings, &report.connections);
+    let codes = connection.findings.iter().map(|finding| Some(finding.code.clone()));
+    assert_eq!(texts(&findings, "code"), codes.collect::<Vec<_>>());
+    let gains = connection.findings.iter().map(|finding| finding.gain.map(|gain| gain.best_ns));
+    assert_eq!(ints(&findings, "gain_ns"), gains.collect::<Vec<_>>());
+
+    let rounds = batch(Table::Rounds, &report.connections);
+    let sent: i64 = ints(&rounds, "payload_bytes").into_iter().flatten().sum();
+    let bytes: u64 = connection.present().map(|(_, direction)| direction.bytes).sum();
+    assert_eq!(sent, bytes as i64, "each byte is first sent in one round");
+}
+
+#[test]
+fn intervals_of_a_direction_add_up_to_its_lifetime() {
+    let report = report(DOWNLOAD);
+    let limits = batch(Table::Limits, &report.connections);
+    let (senders, spans) = (texts(&limits, "sender"), ints(&limits, "duration_ns"));
+    for sender in ["client", "server"] {
+        let of = senders.iter().zip(&spans).filter(|(of, _)| of.as_deref() == Some(sender));
+        let sum: i64 = of.filter_map(|(_, span)| *span).sum();
+        assert!(sum == 0 || sum == report.connections[0].duration_ns, "{sender}: {sum}");
+    }
+    let starts = limits.column_by_name("start_time").expect("a column");
+    assert_eq!(starts.null_count(), limits.num_rows(), "a listing has no dates");
+}
+
+#[test]
+fn every_column_is_documented_and_says_its_unit() {
+    // What counts things that are named by the column itself.
+    let counts = ["connection", "stream", "packets", "requests", "status", "transfer", "request"]
+        .into_iter()
+        .chain(["request_transfer", "response_transfer", "round", "finding"])
+        .chain(["client_port", "server_port", "first_frame", "last_frame"]);
+    let counts: BTreeSet<_> = counts.collect();
+    let units = ["_ns", "_bytes", "_bps", "_segments"];
+    for table in Table::ALL {
+        let schema = table.schema();
+        assert_eq!(schema.metadata().get(VERSION_KEY).map(String::as_str), Some(VERSION));
+        let names: BTreeSet<_> = schema.fields().iter().map(|field| field.name()).collect();
+        assert_eq!(names.len(), schema.fields().len(), "{table:?} has a name twice");
+        for field in schema.fields() {
+            let name = field.name();
+            let doc = field.metadata().get("description").expect("a description");
+            assert!(doc.ends_with('.') && doc.len() > 6, "{name}: {doc}");
+            let has_unit = units.iter().any(|unit| name.ends_with(unit));
+            match field.data_type() {
+                DataType::Int64 => assert!(has_unit || counts.contains(&**name), "{name}"),
+                DataType::Timestamp(..) => assert!(name.ends_with("_time"), "{name}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Files of a folder, by their path in it.
+fn files(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).expect("inside");
+                found.push(name.to_str().expect("text").to_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn rows(path: &Path) -> usize {
+    let file = File::open(path).expect("it is there");
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("it is Parquet");
+    let batches = reader.build().expect("it can be read");
+    batches.map(|batch| batch.expect("a batch").num_rows()).sum()
+}
+
+/// Writes these connections; the files.
+fn write(folder: &Path, run: &str, connections: &[Connection]) -> Written {
+    let mut writer = Writer::begin(folder, run, Some("web1")).expect("a folder");
+    writer.push(connections).expect("it writes");
+    writer.finish().expect("it ends")
+}
+
+#[test]
+fn files_lie_by_day_and_host_and_a_run_replaces_what_it_wrote() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut connections = report(DOWNLOAD).connections;
+    let mut later = connections[0].clone();
+    connections[0].start = "2026-11-29T23:59:59.000000000Z".to_owned();
+    later.start = "2026-11-30T00:00:01.000000000Z".to_owned();
+    connections.push(later);
+    write(folder.path(), "run", &connections);
+    write(folder.path(), "run2", &connections);
+    let days = ["2026-11-29", "2026-11-30"];
+    let both = |table: &str| {
+        let runs = ["run-0", "run2-0"];
+        let of_day = |day| runs.map(|run| format!("{table}/day={day}/host=web1/{run}.parquet"));
+        days.map(of_day).concat()
+    };
+    let found = files(folder.path());
+    for table in Table::ALL {
+        let of_table: Vec<_> =
+            found.iter().filter(|name| name.starts_with(table.name())).cloned().collect();
+        let expected = if table == Table::Requests && of_table.is_empty() {
+            Vec::new()
+        } else {
+            both(table.name())
+        };
+        assert_eq!(of_table, expected);
+    }
+    assert!(!found.iter().any(|name| name.contains(".part")), "{found:?}");
+
+    // The same run without the second day: its file goes, the other run's stays.
+    write(folder.path(), "run", &connections[..1]);
+    let left: Vec<_> =
+        files(folder.path()).into_iter().filter(|name| name.starts_with("connections")).collect();
+    assert_eq!(
+        left,
+        [
+            "connections/day=2026-11-29/host=web1/run-0.parquet",
+            "connections/day=2026-11-29/host=web1/run2-0.parquet",
+            "connections/day=2026-11-30/host=web1/run2-0.parquet",
+        ]
+    );
+    assert_eq!(rows(&folder.path().join(&left[0])), 1);
+}
+
+#[test]
+fn a_day_that_comes_back_gets_a_second_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let one = report(DOWNLOAD).connections.remove(0);
+    let at = |start: &str| Connection { start: start.to_owned(), ..one.clone() };
+    let (a, b) = ("2026-11-29T10:00:00.000000000Z", "2026-11-30T10:00:00.000000000Z");
+    write(folder.path(), "run", &[at(a), at(b), at(a), at(a)]);
+    let folder = folder.path().join("connections");
+    assert_eq!(rows(&folder.join("day=2026-11-29/host=web1/run-0.parquet")), 1);
+    assert_eq!(rows(&folder.join("day=2026-11-29/host=web1/run-1.parquet")), 2);
+    assert_eq!(rows(&folder.join("day=2026-11-30/host=web1/run-0.parquet")), 1);
+}
+
+#[test]
+fn a_run_that_does_not_end_leaves_nothing_and_a_crashed_one_s_rest_goes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let connections = report(DOWNLOAD).connections;
+    let mut writer = Writer::begin(folder.path(), "run", None).expect("a folder");
+    writer.push(&connections).expect("it writes");
+    drop(writer);
+    assert_eq!(files(folder.path()), Vec::<String>::new());
+
+    let crashed = folder.path().join(".run.1.part");
+    fs::create_dir(&crashed).expect("a folder");
+    fs::write(crashed.join("lock"), "").expect("a file");
+    fs::write(crashed.join("0.parquet"), "half").expect("a file");
+    let at_work = Writer::begin(folder.path(), "other", None).expect("a folder");
+    assert!(!crashed.exists(), "nobody holds its lock");
+    let third = Writer::begin(folder.path(), "third", None).expect("a folder");
+    drop(third);
+    drop(at_work.finish().expect("what is at work was left alone"));
+}
+
+#[test]
+fn without_a_day_or_a_host_the_partition_is_null() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut writer = Writer::begin(folder.path(), "run", None).expect("a folder");
+    writer.push(&report(DOWNLOAD).connections).expect("it writes");
+    let files = writer.finish().expect("it ends").files;
+    let null = "__HIVE_DEFAULT_PARTITION__";
+    let first = folder.path().join(format!("connections/day={null}/host={null}/run-0.parquet"));
+    assert!(files.contains(&first), "{files:?}");
+}
+
+#[test]
+fn names_that_would_leave_the_folder_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["", "..", "a/b", "a=b", ".hidden", "a b", "\u{202e}"] {
+        let refused = Writer::begin(folder.path(), "run", Some(name)).expect_err(name).to_string();
+        assert!(refused.contains("cannot be a part of a path"), "{refused}");
+    }
+    assert_eq!(files(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn the_same_connection_has_the_same_key_in_every_run() {
+    let (one, again) = (report(DOWNLOAD), report(DOWNLOAD));
+    let keys =
+        |report: &Report| texts(&batch(Table::Findings, &report.connections), "connection_key");
+    assert_eq!(keys(&one), keys(&again));
+    let mut other = one.clone();
+    let port = other.connections[0].client.port();
+    other.connections[0].client.set_port(port + 1);
+    assert_ne!(keys(&one)[0], keys(&other)[0]);
+}
