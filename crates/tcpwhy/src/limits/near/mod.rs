@@ -140,11 +140,6 @@ impl<'a> Near<'a> {
         self.rounds.keeps_rate_across_loss(self.at())
     }
 
-    /// Whether its flight fills a path that larger ones brought no more rate from.
-    pub(crate) fn outgrows_path(&self) -> bool {
-        self.rounds.outgrows_path(self.at())
-    }
-
     /// Whether the queue is made by this sender, where that shows.
     pub(crate) fn follows_own_flight(&self) -> Option<bool> {
         self.rounds.follows_own_flight(self.least)

@@ -6,18 +6,9 @@ use core::ops::RangeInclusive;
 use super::Rounds;
 use crate::limits::round::{Phase, Round, is_queue};
 use crate::limits::sense::{
-    AS_FAST, COUNTABLE_SEGMENTS, FLAT, FLAT_ROUNDS, GAINED, LEAST_VARIATION, OUTGROWS, OWN_SLOPE,
-    ROUNDS_AFTER, ROUNDS_BEFORE, SECOND_NS, SLOPE_ERRORS, SLOPE_ROUNDS, VARIED_STEPS, VARIES,
+    AS_FAST, FLAT, FLAT_ROUNDS, LEAST_VARIATION, OWN_SLOPE, ROUNDS_AFTER, ROUNDS_BEFORE, SECOND_NS,
+    SLOPE_ERRORS, SLOPE_ROUNDS, VARIED_STEPS, VARIES,
 };
-
-/// A path that larger flights brought no more rate from.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Outgrown {
-    /// The least flight that filled it, in bytes.
-    flight: i64,
-    /// What it delivered, in bytes per second.
-    rate: u64,
-}
 
 /// Whether `rate` is not less than `than`.
 fn is_as_fast(rate: u64, than: u64) -> bool {
@@ -96,40 +87,6 @@ impl Rounds {
         let rates = self.kept.range(rounds).map(|r| r.rate().unwrap_or(0));
         let (low, high) = rates.fold((u64::MAX, 0), |m, rate| (m.0.min(rate), m.1.max(rate)));
         low > 0 && FLAT.is_kept(high - low, high)
-    }
-
-    /// Whether the flight of `at` fills a path that larger ones brought no more rate from.
-    pub(super) fn outgrows_path(&self, at: usize) -> bool {
-        let round = &self.kept[at];
-        let at_full_rate = |Outgrown { flight, rate }: Outgrown| {
-            let same = round.rate().is_some_and(|own| is_as_fast(own, rate));
-            is_plain(round) && round.flight >= flight && same
-        };
-        self.outgrown.is_some_and(at_full_rate) || self.outgrown_at(at).is_some()
-    }
-
-    /// Where flights around `at` grew and brought no rate: what more is in flight waits in a queue (Little's law),
-    /// though that may empty once a round trip, as where a window or a buffer lets it go in bursts.
-    pub(super) fn outgrown_at(&self, at: usize) -> Option<Outgrown> {
-        let last = (at + ROUNDS_AFTER).min(self.kept.len().checked_sub(1)?);
-        let run = self.kept.range(..=last).rev().take_while(|round| is_plain(round)).count();
-        // What is sent in one round is answered in the next.
-        let (latest, rate) = (&self.kept[last.checked_sub(1)?], self.kept[last].rate()?);
-        ((last + 1).saturating_sub(run)..=at.min(last.checked_sub(4)?)).find_map(|from| {
-            let first = &self.kept[from];
-            let grown = latest.flight - first.flight;
-            if first.flight_segments < COUNTABLE_SEGMENTS
-                || !OUTGROWS.is_reached(grown, first.flight)
-            {
-                return None;
-            }
-            let before = self.kept[from + 1].rate()?;
-            let gained = i128::from(rate.saturating_sub(before));
-            let brought_none = GAINED
-                .is_kept(gained * i128::from(first.flight), i128::from(grown) * i128::from(before));
-            (brought_none && self.is_flat_over(from + 1..=last))
-                .then_some(Outgrown { flight: first.flight, rate })
-        })
     }
 
     /// Whether the queue is made by this sender: `None` where that does not show. A link of its own that

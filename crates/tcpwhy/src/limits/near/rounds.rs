@@ -10,7 +10,6 @@
 
 use std::collections::VecDeque;
 
-use super::rate::Outgrown;
 use crate::limits::beat::Beats;
 use crate::limits::pulse::Pulses;
 use crate::limits::round::{Phase, Round, is_queue};
@@ -24,8 +23,6 @@ use crate::report::Cwnd;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rounds {
     pub(in crate::limits) kept: VecDeque<Round>,
-    /// The path, if it was full since the last loss.
-    pub(super) outgrown: Option<Outgrown>,
     /// The newest rate, in bytes per second, that a loss did not change.
     pub(super) across_loss: Option<u64>,
     /// The newest rate, in bytes per second, at which a queue stood.
@@ -37,7 +34,6 @@ impl Rounds {
     pub(crate) fn reuse(&mut self, old: &mut Self) {
         core::mem::swap(&mut self.kept, &mut old.kept);
         self.kept.clear();
-        self.outgrown = None;
         (self.across_loss, self.full_rate) = (None, None);
     }
 
@@ -47,8 +43,6 @@ impl Rounds {
             self.kept.pop_front();
         }
         self.kept.push_back(*round);
-        self.outgrown =
-            if round.loss { None } else { self.outgrown_at(self.kept.len() - 1).or(self.outgrown) };
         self.across_loss = self.rate_across_loss().or(self.across_loss);
     }
 

@@ -110,12 +110,6 @@ pub(crate) fn while_full(verdict: Verdict, (varies, is_proven): (bool, bool)) ->
     }
 }
 
-/// The flight fills a path that larger ones brought no more rate from: what more is in flight waits in a queue
-/// (Little's law).
-pub(super) fn outgrown(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
-    near.outgrows_path().then(|| full(wait, near))
-}
-
 /// Whose the queue is that never emptied in the round. What keeps the flight from growing may be a window or a buffer
 /// that just fills the link, and a queue with it. Ours, not measured: 70, less than where it shows.
 fn full(wait: &Wait, near: &Near<'_>) -> Verdict {

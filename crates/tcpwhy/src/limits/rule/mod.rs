@@ -155,7 +155,6 @@ rules! {
     // A queue that never empties: the link is full, whichever window ran beside it.
     later "link shared", link::shared_with_others => [BandwidthExternal];
     later "link full", link::queue_stands => [BandwidthVariable, BandwidthSelfQueue];
-    later "link outgrown", link::outgrown => [BandwidthSelfQueue];
     // A flight that stays the same though its window would grow has another lid.
     later "window under a lid", window::under_lid => [RwndCap, RwndAutotune, RwndReader];
     later "little from afar", buffer::little_from_afar => [App, Unknown];

@@ -34,17 +34,6 @@ pub(crate) const VARIES: Share = Share(1, 3);
 /// As many changes, up and down, are a link that varies. Ours: not measured. For `near/rate`.
 pub(crate) const VARIED_STEPS: u32 = 3;
 
-/// Segments of a flight whose rate can be told by counting: one more or less is half of the least difference that
-/// matters, a quarter of a fifth. Ours, by that arithmetic. For `near/rate`.
-pub(crate) const COUNTABLE_SEGMENTS: u64 = 40;
-
-/// A flight that grew by this share should have brought more rate. Ours: a fifth within the rounds kept. For
-/// `near/rate`.
-pub(crate) const OUTGROWS: Share = Share(1, 5);
-
-/// It brought none if that grew by less than this share of it. Ours: a quarter. For `near/rate`.
-pub(crate) const GAINED: Share = Share(1, 4);
-
 /// A full link of one's own makes the round trip grow per cent for per cent with the flight; one that others fill,
 /// too, by less. The border lies at this part of it. Ours: half. For `near/rate`.
 pub(crate) const OWN_SLOPE: f64 = 0.5;

@@ -1,4 +1,4 @@
-//! Links that are full, shared or outgrown.
+//! Links that are full or shared.
 
 use super::*;
 
@@ -135,63 +135,12 @@ fn a_rate_that_goes_up_and_down_under_a_queue_is_the_links() {
 }
 
 #[test]
-fn flights_that_grow_and_bring_no_rate_stand_in_a_queue_though_it_empties_once_a_round_trip() {
-    // Five flights from `first` segments up by `more` a round, each answered in the next at a rate that grows by
-    // `gained` thousandths a round.
-    let grown = |first: u64, more: u64, gained: i64| {
-        let acked = first as i64 * 1448;
-        (0..5).map(move |n| Round {
-            phase: Phase::Avoidance,
-            acked: acked + acked * gained * (n as i64 - 1).max(0) / 1000,
-            ..round(n, first + more * n)
-        })
-    };
-    let told = |first, more, gained| state_of(&closed(grown(first, more, gained)), 2);
-    assert_eq!(
-        told(100, 7, 0),
-        State::BandwidthSelfQueue,
-        "21 % when the last answer was sent for"
-    );
-    assert_eq!(told(100, 6, 0), State::CwndAvoidance, "18 %");
-    let four = closed(grown(100, 20, 0).take(4));
-    assert_eq!(state_of(&four, 2), State::CwndAvoidance, "four rounds");
-    assert_eq!(
-        told(100, 10, 25),
-        State::BandwidthSelfQueue,
-        "a quarter of what the flight grew by"
-    );
-    assert_eq!(told(100, 10, 26), State::CwndAvoidance);
-    assert_eq!(told(40, 3, 0), State::BandwidthSelfQueue);
-    assert_eq!(told(39, 3, 0), State::CwndAvoidance, "a segment matters");
-}
-
-#[test]
-fn a_path_that_was_outgrown_is_full_as_long_as_it_delivers_as_much() {
-    // Flights of 100 segments and more bring no rate. Many rounds later a flight has `flight` segments, at `share`
-    // thousandths of that rate, after a loss or not.
-    let told = |flight: u64, share: i64, loss: bool| {
-        let grown = (0..5).map(|n| Round { acked: 144_800, ..round(n, 100 + 7 * n) });
-        let later = (5..20).map(|n| Round {
-            acked: 144_800 * if n == 5 { 1000 } else { share } / 1000,
-            loss: loss && n == 5,
-            ..round(n, flight)
-        });
-        let rounds = grown.chain(later).map(|r| Round { phase: Phase::Avoidance, ..r });
-        state_of(&closed(rounds), 15)
-    };
-    assert_eq!(told(100, 950, false), State::BandwidthSelfQueue);
-    assert_eq!(told(99, 950, false), State::CwndAvoidance, "too few to fill it");
-    assert_eq!(told(100, 949, false), State::CwndAvoidance, "something else took from it");
-    assert_eq!(told(100, 1000, true), State::CwndAvoidance, "it may be another path since");
-}
-
-#[test]
 fn rates_of_a_clock_that_stands_still_are_compared_without_harm() {
     let rounds = (0..8).map(|n| {
         let round = Round { phase: Phase::Avoidance, acked: 1 << 33, ..round(n, 100 + 7 * n) };
         Round { start: round.start, end: round.start + 1, ..round }
     });
-    assert_eq!(state_of(&closed(rounds), 3), State::BandwidthSelfQueue);
+    assert_eq!(state_of(&closed(rounds), 3), State::CwndAvoidance);
 }
 
 /// The state of round 12 of 16, each behind a queue of a fifth of the path's round trip, whose ends come 3 ms too early
