@@ -64,17 +64,15 @@ impl Series {
         ink: &'static str,
         marks: impl IntoIterator<Item = (i64, i64, i64, i64)>,
     ) -> Self {
-        let (mut at, mut lasts, mut least, mut height) = (vec![], vec![], vec![], vec![]);
+        let marks = marks.into_iter();
+        let number = marks.size_hint().0;
+        let (mut at, mut least) = (Vec::with_capacity(number), Vec::with_capacity(number));
+        let (mut lasts, mut height) = (vec![], vec![]);
         for (from, until, low, high) in marks {
+            grow(&mut lasts, at.len(), until.saturating_sub(from), number);
+            grow(&mut height, at.len(), high.saturating_sub(low), number);
             at.push(from);
-            lasts.push(until.saturating_sub(from));
             least.push(low);
-            height.push(high.saturating_sub(low));
-        }
-        for column in [&mut lasts, &mut height] {
-            if column.iter().all(|value| *value == 0) {
-                column.clear();
-            }
         }
         let (frames, packets) = (Vec::new(), Vec::new());
         Self { name, mark, ink, rare: false, at, lasts, least, height, frames, packets }
@@ -95,7 +93,8 @@ impl Series {
         ink: &'static str,
         marks: impl Iterator<Item = (&'a Sent, i64, i64)>,
     ) -> Self {
-        let (mut frames, mut packets) = (Vec::new(), Vec::new());
+        let number = marks.size_hint().0;
+        let (mut frames, mut packets) = (Vec::with_capacity(number), Vec::with_capacity(number));
         let marks = marks.map(|(mark, from, to)| {
             frames.push(mark.frame as i64);
             packets.push(i64::from(mark.packets));
@@ -154,6 +153,17 @@ impl Series {
     }
 }
 
+/// A column that stays empty while all is zero: `value` comes behind the `before` of it, of about `number`.
+fn grow(column: &mut Vec<i64>, before: usize, value: i64, number: usize) {
+    if column.is_empty() && value != 0 {
+        column.reserve_exact(number.max(before + 1));
+        column.resize(before, 0);
+    }
+    if !column.is_empty() || value != 0 {
+        column.push(value);
+    }
+}
+
 /// Each but the first as the difference to the one before it.
 fn differences<S: Serializer>(values: &[i64], serializer: S) -> Result<S::Ok, S::Error> {
     let mut before = 0;
@@ -174,6 +184,13 @@ mod tests {
         let series = Series::steps("a line", "ack", marks);
         let json = serde_json::to_string(&series).expect("JSON");
         assert_eq!(json, r#"{"name":"a line","mark":"steps","ink":"ack","t":[10,4],"y":[5,-1]}"#);
+    }
+
+    #[test]
+    fn a_column_begins_with_zeros_where_the_first_marks_have_none() {
+        let marks = [(1, 1, 5, 5), (2, 2, 5, 5), (3, 7, 5, 9), (8, 8, 5, 5)];
+        let series = Series::steps("a line", "ack", marks);
+        assert_eq!((&series.lasts[..], &series.height[..]), (&[0, 0, 4, 0][..], &[0, 0, 4, 0][..]));
     }
 
     #[test]
