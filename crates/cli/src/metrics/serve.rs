@@ -51,11 +51,12 @@ pub enum ServeError {
 #[derive(Debug)]
 pub struct Server {
     local: SocketAddr,
+    listener: Arc<TcpListener>,
     page: Arc<Mutex<Arc<Totals>>>,
 }
 
 impl Server {
-    /// Listens at `address`, and answers from now on, as long as the program runs.
+    /// Listens at `address`; who asks waits until [`Server::answer`].
     ///
     /// # Errors
     ///
@@ -71,13 +72,21 @@ impl Server {
         let listener = TcpListener::bind(address).map_err(failed)?;
         let local = listener.local_addr().map_err(failed)?;
         let page = Arc::new(Mutex::new(Arc::new(Totals::default())));
-        let listener = Arc::new(listener);
+        Ok(Self { local, listener: Arc::new(listener), page })
+    }
+
+    /// Answers from now on, as long as the program runs.
+    ///
+    /// # Errors
+    /// There is no room for a thread.
+    pub fn answer(&self) -> Result<(), ServeError> {
         for _ in 0..THREADS {
-            let (listener, page) = (Arc::clone(&listener), Arc::clone(&page));
+            let (listener, page) = (Arc::clone(&self.listener), Arc::clone(&self.page));
             let work = move || serve(&listener, &page);
-            thread::Builder::new().name("metrics".to_owned()).spawn(work).map_err(failed)?;
+            let started = thread::Builder::new().name("metrics".to_owned()).spawn(work);
+            started.map_err(|error| ServeError::Other(self.local, error))?;
         }
-        Ok(Self { local, page })
+        Ok(())
     }
 
     /// Where it listens.
@@ -266,6 +275,7 @@ mod tests {
     #[test]
     fn slow_and_rude_clients_do_not_hinder_others() {
         let server = Server::open("127.0.0.1:0").expect("a free port");
+        server.answer().expect("room for threads");
         let rude: Vec<TcpStream> = (1..THREADS)
             .map(|_| {
                 let mut client = TcpStream::connect(server.local()).expect("accepted");

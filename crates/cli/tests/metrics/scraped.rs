@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -51,6 +51,28 @@ fn slow_reader() {
         let mut buffer = vec![0; 1 << 16];
         while reader.read(&mut buffer).is_ok_and(|read| read > 0) {
             thread::sleep(Duration::from_millis(50));
+        }
+    });
+}
+
+#[test]
+fn who_serves_is_confined_where_the_kernel_can() {
+    apart(|_| {
+        let (live, address) = Live::start(&[]);
+        let has_landlock = thread::spawn(|| tcpwhy_linux::live::confine(&[])).join();
+        let has_landlock = has_landlock.expect("no panic").expect("it is not refused");
+        let status = std::fs::read_to_string(format!("/proc/{}/task/{0}/status", live.0.id()));
+        let status = status.expect("it runs");
+        assert_eq!(status.contains("NoNewPrivs:\t1"), has_landlock, "{status}");
+        // What it needs it may read: counters of the kernel.
+        let until = Instant::now() + Duration::from_secs(20);
+        let is_told = || {
+            let page = get(address, "/metrics").unwrap_or_default();
+            page.contains("tcpwhy_kernel_sent_segments_total")
+        };
+        while !is_told() {
+            assert!(Instant::now() < until, "no counters of the kernel");
+            thread::sleep(Duration::from_millis(100));
         }
     });
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use tcpwhy_linux::collect::{Beside, GroupPaths, Netns};
+use tcpwhy_linux::live::confine;
 use tcpwhy_linux::record::Stop;
 
 use super::flags::LiveFlags;
@@ -21,6 +22,11 @@ pub(super) fn serve(
 ) -> anyhow::Result<()> {
     let rules = flags.metrics_rules.as_deref().map(read_rules).transpose()?.unwrap_or_default();
     let server = Server::open(address)?;
+    // The threads that answer are confined with this one.
+    if flags.capture_when.is_none() {
+        confine_to_kernel(netns.as_ref());
+    }
+    server.answer()?;
     complain(&format!("metrics at http://{}/metrics", server.local()));
     let mut metrics = Metrics::new(rules);
     let (mut groups, mut beside, mut read_ns) = (GroupPaths::default(), Beside::default(), None);
@@ -50,6 +56,25 @@ pub(super) fn serve(
     }
     watch.end().iter().for_each(|each| complain(&each.line()));
     Ok(())
+}
+
+/// Who serves others needs only what the kernel tells. The files of other processes are shut to who is confined, and a namespace
+/// that is named by a process is one of them.
+fn confine_to_kernel(netns: Option<&Netns>) {
+    let folder = match netns {
+        Some(Netns::Pid(_)) => return,
+        Some(Netns::Path(path)) => path.as_path(),
+        Some(Netns::Name(_)) | None => Path::new("/run/netns"),
+    };
+    match confine(&[Path::new("/proc"), Path::new("/sys"), folder]) {
+        Ok(true) => {}
+        Ok(false) => complain(
+            "this kernel has no Landlock: nothing keeps this process from files that it does not need",
+        ),
+        Err(error) => {
+            complain(&format!("Landlock refuses to keep this process from files: {error}"))
+        }
+    }
 }
 
 fn read_rules(path: &Path) -> anyhow::Result<Rules> {
