@@ -163,6 +163,17 @@ fn a_file_without_looks_is_no_answer() {
 }
 
 #[test]
+fn records_as_m_lab_publishes_them_are_looks() {
+    let file = common::in_repository("testdata/host/looks/mlab.jsonl");
+    let told = run(&[Path::new("live"), &file]);
+    assert_eq!((told.status, &*told.stderr), (Some(0), ""), "its first line has no socket");
+    assert!(told.stdout.contains("3 looks in 2.00 s: 1 connection."), "{}", told.stdout);
+    assert!(told.stdout.contains("192.0.2.1:443 -> 198.51.100.7:40000"), "{}", told.stdout);
+    let alone = run(&[&file]);
+    assert!(alone.stdout.contains("1.80 s the receiver's program"), "{}", alone.stdout);
+}
+
+#[test]
 fn a_signal_ends_it_with_its_summary() {
     let stuck = stuck();
     let mut command = tcpwhy();

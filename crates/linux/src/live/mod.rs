@@ -9,6 +9,7 @@
 //! What could not be seen is said once, and ends nothing.
 
 mod catch;
+mod archived;
 mod confine;
 mod ends;
 mod groups;
@@ -28,6 +29,7 @@ use crate::record::tcp_info::{Diag, HEAD, ends as ends_of};
 use crate::sys::Clock;
 
 pub use catch::{Catch, CatchError, may_capture};
+pub use archived::archived;
 pub use confine::confine;
 pub use ends::Ends;
 pub use groups::GroupError;

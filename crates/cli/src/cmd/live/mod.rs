@@ -9,6 +9,7 @@
 mod catch;
 mod caught;
 mod flags;
+mod mlab;
 mod save;
 mod scrape;
 mod screen;

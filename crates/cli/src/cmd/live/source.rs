@@ -13,6 +13,8 @@ use tcpwhy::live::{Recorded, recorded};
 use tcpwhy_linux::collect::Netns;
 use tcpwhy_linux::live::{Options, Sample, Sampler};
 
+use super::mlab::{self, MLab};
+
 /// What the first line of a file of looks says it is.
 pub(super) const FORMAT: &str = "tcpwhy-live/1";
 
@@ -95,7 +97,16 @@ pub(crate) struct Replay {
 
 /// Whether this is the first line of a file that can be shown as looks.
 pub(crate) fn is_looks(line: &[u8]) -> bool {
-    is_head(line) || std::str::from_utf8(line).is_ok_and(|line| recorded(line).is_some())
+    is_head(line) || socket_in(line).is_some() || matches!(mlab::read(line), Some(MLab::Head))
+}
+
+/// The socket that a line is about, in our own words or M-Lab's.
+fn socket_in(line: &[u8]) -> Option<(u64, Recorded)> {
+    let ours = std::str::from_utf8(line).ok().and_then(recorded);
+    ours.or_else(|| match mlab::read(line)? {
+        MLab::Socket(t_ns, socket) => Some((t_ns, Recorded::Connection(*socket))),
+        MLab::Head => None,
+    })
 }
 
 fn is_head(line: &[u8]) -> bool {
@@ -120,8 +131,11 @@ impl Replay {
         };
         let head =
             replay.line().with_context(|| format!("cannot read {name}"))?.unwrap_or_default();
-        replay.pending = std::str::from_utf8(&head).ok().and_then(recorded);
-        replay.is_of_sockets = replay.pending.is_some();
+        replay.is_of_sockets = !is_head(&head) && is_looks(&head);
+        replay.pending = socket_in(&head);
+        if replay.is_of_sockets && replay.pending.is_none() {
+            replay.pending = replay.socket().with_context(|| format!("cannot read {name}"))?;
+        }
         anyhow::ensure!(
             replay.is_of_sockets || is_head(&head),
             "{name} holds no looks of `tcpwhy live --save`; what ss or other tools printed is explained by `tcpwhy {name}`"
@@ -208,7 +222,7 @@ impl Replay {
     fn socket(&mut self) -> anyhow::Result<Option<(u64, Recorded)>> {
         loop {
             let Some(line) = self.line()? else { return Ok(None) };
-            match std::str::from_utf8(&line).ok().and_then(recorded) {
+            match socket_in(&line) {
                 Some(found) => return Ok(Some(found)),
                 None if line.trim_ascii().is_empty() => {}
                 None if !line.ends_with(b"\n") => self.is_cut = true,
