@@ -17,7 +17,7 @@ const APART: f64 = 0.05;
 const LOOK_NS: f64 = 10e6;
 
 /// A kind of limit: its name, path, server, client and application, and the family of states that holds it most of the time.
-const KINDS: [[&str; 6]; 8] = [
+const KINDS: [[&str; 6]; 10] = [
     ["receiver", "rtt = '40ms'", "", "socket.rcvbuf = '32KiB'", "download = '2MiB'", "window"],
     [
         "reader",
@@ -42,6 +42,22 @@ const KINDS: [[&str; 6]; 8] = [
         "",
         "download = '2MiB'",
         "cwnd.slow_start",
+    ],
+    [
+        "send-buffer-of-reno",
+        "rtt = '15ms'\nrate = '100mbit'",
+        "socket.sndbuf = '16KiB'\nsocket.nodelay = true\nsocket.congestion = 'reno'",
+        "",
+        "download = '3MiB'\nwrite = '1000B'",
+        "sndbuf",
+    ],
+    [
+        "full-link-of-bbr",
+        "rtt = '45ms'\nrate = '12mbit'\nqueue = '200KiB'",
+        "socket.congestion = 'bbr'",
+        "",
+        "download = '5MiB'",
+        "link",
     ],
     ["loss", "rtt = '40ms'\ndown.loss = '2%'", "", "", "download = '2MiB'", "avoidance"],
     ["idle", "rtt = '20ms'", "", "", "download = '200KiB'\ntimes = 4\nidle = '700ms'", "program"],

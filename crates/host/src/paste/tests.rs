@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::judge;
 use crate::seen::{Missing, Seen};
-use crate::snapshot::{Info, Link, Look, Memory, Owner, Socket, Source, State, Timer};
+use crate::snapshot::{Bbr, Info, Link, Look, Memory, Owner, Socket, Source, State, Timer};
 
 const NEW: &str = include_str!("../../../../testdata/host/pasted/iproute2-6.1.txt");
 const OLD: &str = include_str!("../../../../testdata/host/pasted/rhel6.txt");

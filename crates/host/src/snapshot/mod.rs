@@ -23,7 +23,9 @@ pub use net::{
     Queues, Ring, Route, Rule,
 };
 pub use said::{Event, Said};
-pub use sockets::{Glimpse, Info, Listener, Locks, Memory, Occupied, Owner, Socket, State, Timer};
+pub use sockets::{
+    Bbr, Glimpse, Info, Listener, Locks, Memory, Occupied, Owner, Socket, State, Timer,
+};
 pub use traced::{CallKind, Failed, Gap, SpeedTest, Traced};
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

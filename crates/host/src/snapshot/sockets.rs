@@ -284,6 +284,23 @@ pub struct Info {
     pub snd_wnd: Option<u32>,
     /// Our window in bytes.
     pub rcv_wnd: Option<u32>,
+    /// What BBR tells of itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bbr: Option<Bbr>,
+}
+
+/// What BBR tells of itself (`tcp_bbr_info`, Linux `include/uapi/linux/inet_diag.h`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Bbr {
+    /// What it takes for the path's rate, in bytes per second.
+    pub bw: u64,
+    /// What it takes for the path's round trip.
+    pub min_rtt_ns: u64,
+    /// At how much of that rate it paces, in per cent.
+    pub pacing_percent: u32,
+    /// How much of that rate times that round trip it lets into flight, in per cent.
+    pub cwnd_percent: u32,
 }
 
 /// What a socket tells only its owner (`getsockopt` on a copy of the descriptor).

@@ -63,6 +63,8 @@ pub(super) fn info(bytes: &[u8]) -> Info {
         sndbuf_limited_ns: us(field!(bytes, "sndbuf_limited")),
         snd_wnd: narrow(field!(bytes, "snd_wnd")),
         rcv_wnd: narrow(field!(bytes, "rcv_wnd")),
+        // An attribute of its own.
+        bbr: None,
     }
 }
 

@@ -9,7 +9,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-use tcpwhy::host::snapshot::{Listener, Memory, Occupied, Socket, Source, State, Timer};
+use tcpwhy::host::snapshot::{Bbr, Listener, Memory, Occupied, Socket, Source, State, Timer};
 
 use super::blind::{Blind, name, read};
 use super::info::info;
@@ -172,8 +172,10 @@ fn socket(message: &[u8], state: State, local: SocketAddr, remote: SocketAddr) -
         timer: Some(timer).filter(|timer| timer.kind != 0),
         ..Socket::new(state, local, remote)
     };
+    let mut told = None;
     for (kind, value) in attributes(&message[HEAD..]) {
         match kind {
+            ATTR_BBRINFO => told = bbr(value),
             ATTR_INFO => socket.info = Some(Box::new(info(value))),
             ATTR_CONG => socket.congestion = Some(name(value)),
             ATTR_SKMEMINFO => socket.memory = Some(memory(value)),
@@ -182,7 +184,22 @@ fn socket(message: &[u8], state: State, local: SocketAddr, remote: SocketAddr) -
             _ => {}
         }
     }
+    if let Some(info) = &mut socket.info {
+        info.bbr = told;
+    }
     Some(socket)
+}
+
+/// `tcp_bbr_info`: the rate in two halves, the round trip in microseconds, gains in 256ths (`BBR_UNIT`).
+fn bbr(value: &[u8]) -> Option<Bbr> {
+    let at = |index: usize| number(value, 4 * index, 4);
+    let percent = |gain: u64| u32::try_from((gain * 100).div_ceil(256)).unwrap_or(u32::MAX);
+    Some(Bbr {
+        bw: at(0)? | at(1)? << 32,
+        min_rtt_ns: at(2)? * 1_000,
+        pacing_percent: percent(at(3)?),
+        cwnd_percent: percent(at(4)?),
+    })
 }
 
 /// `SK_MEMINFO_*` in their order; kernels before Linux 4.7 have no count of drops.
@@ -228,6 +245,7 @@ const ATTR_INFO: u16 = 2;
 const ATTR_CONG: u16 = 4;
 const ATTR_SKMEMINFO: u16 = 7;
 const ATTR_SHUTDOWN: u16 = 8;
+const ATTR_BBRINFO: u16 = 16;
 const ATTR_CGROUP_ID: u16 = 21;
 /// Which of `SK_MEMINFO_*` counts drops.
 const DROPS: usize = 8;

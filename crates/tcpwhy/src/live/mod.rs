@@ -20,6 +20,7 @@ mod line;
 mod link;
 mod moment;
 mod pause;
+mod pace;
 mod reader;
 mod recorded;
 mod remedy;

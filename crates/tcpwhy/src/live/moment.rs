@@ -5,7 +5,7 @@
 
 use tcpwhy_words::said::{bytes, time};
 
-use super::{Held, Reader};
+use super::{Held, Reader, pace};
 use crate::host::snapshot::{Info, Memory, Socket, State as Tcp};
 use crate::report::{State, Sure};
 
@@ -123,17 +123,15 @@ impl Sender<'_> {
         format!(", and its segments are half of that ({})", bytes(self.mss))
     }
 
-    /// BBR always paces (Linux `bbr_init`, `SK_PACING_NEEDED`).
-    fn is_paced(&self) -> bool {
-        self.socket.congestion.as_deref().is_some_and(|name| name.starts_with("bbr"))
-    }
-
     /// Whether the congestion window has no room that is used: room of less than a third of it, and of less than a super-segment,
     /// waits for more (`tcp_tso_should_defer`, `tcp_tso_win_divisor` 3), but for BBR, whose pace says when it sends.
     fn is_cwnd_full(&self, unacked: u32, cwnd: u32) -> bool {
         let room = u64::from(cwnd.saturating_sub(unacked));
-        let used =
-            if self.is_paced() { 1 } else { u64::from(cwnd / 3).min(SUPER_SEGMENT / self.mss) };
+        let used = if pace::is_bbr(self.socket) {
+            1
+        } else {
+            u64::from(cwnd / 3).min(SUPER_SEGMENT / self.mss)
+        };
         room < used.max(1)
     }
 
@@ -262,6 +260,9 @@ fn cwnd_full(sender: &Sender<'_>) -> Option<Held> {
             format!("{full}, at {queued}: there is a queue in the path"),
         ));
     }
+    if pace::is_bbr(sender.socket) {
+        return Some(pace::full_window(sender.info, &full));
+    }
     match sender.info.snd_ssthresh {
         Some(ssthresh) if cwnd >= ssthresh => {
             let by = format!("{full}, which grows slowly beyond ssthresh {ssthresh}");
@@ -287,9 +288,8 @@ fn cwnd_full(sender: &Sender<'_>) -> Option<Held> {
 fn rest(sender: &Sender<'_>) -> Held {
     if sender.waiting > 0 {
         let wait = format!("{} wait to be sent", bytes(sender.waiting));
-        if sender.is_paced() {
-            let by = format!("{wait} though the windows have room: BBR lets them out at its pace");
-            return held_by(State::Pacing, Sure::Likely, by);
+        if let Some(held) = pace::held(sender.socket, sender.info, &wait) {
+            return held;
         }
         let by = if sender.info.snd_wnd.is_some() && sender.info.unacked.is_some() {
             "though the windows have room: pacing, Nagle's algorithm or the host's own queue"

@@ -74,6 +74,60 @@ fn a_full_congestion_window_is_named_by_its_threshold() {
     assert_eq!(sender(90_000, &beyond), Some((State::CwndAvoidance, Sure::Likely)));
 }
 
+/// A sender of BBR of which 50,000 bytes wait though there is room, paced as these words of `ss` say.
+fn paced(words: &str) -> (State, Sure) {
+    let text = format!(
+        "ESTAB 0 70000 192.0.2.1:80 192.0.2.2:4000\n\t bbr rto:220 rtt:20/1 mss:1000 cwnd:60 unacked:20 notsent:50000 \
+         snd_wnd:900000 {words} minrtt:19\n"
+    );
+    let (_, state, sure) = told(&text)[0];
+    (state, sure)
+}
+
+#[test]
+fn bbr_paces_at_what_it_takes_for_the_paths_rate_unless_its_gain_says_otherwise() {
+    let gain =
+        |gain: &str| paced(&format!("bbr:(bw:12Mbps,mrtt:19,pacing_gain:{gain},cwnd_gain:2)"));
+    for cycles in ["1", "1.25", "0.75", "0.34375", "1.99"] {
+        assert_eq!(gain(cycles), (State::BandwidthSelfQueue, Sure::Possible), "{cycles}");
+    }
+    for starts in ["2", "2.88672"] {
+        assert_eq!(gain(starts), (State::CwndSlowStart, Sure::Likely), "{starts}");
+    }
+    let limited = "app_limited bbr:(bw:12Mbps,mrtt:19,pacing_gain:1,cwnd_gain:2)";
+    assert_eq!(paced(limited).0, State::Pacing, "the program's rate, perhaps, not the path's");
+}
+
+#[test]
+fn without_its_gain_the_pace_over_what_arrived_tells_it() {
+    let rates = |pace: &str| paced(&format!("pacing_rate {pace}Mbps delivery_rate 10Mbps"));
+    assert_eq!(rates("20").0, State::CwndSlowStart);
+    assert_eq!(rates("19.9"), (State::BandwidthSelfQueue, Sure::Possible));
+    assert_eq!(rates("8.9").0, State::BandwidthSelfQueue, "it empties a queue of its own");
+    assert_eq!(paced(""), (State::Pacing, Sure::Likely), "nothing more is known");
+}
+
+#[test]
+fn a_pace_at_its_programs_limit_is_that_limits() {
+    let limit = |pace: &str| {
+        sender(70_000, &format!("unacked:20 notsent:50000 snd_wnd:900000 pacing_rate {pace}"))
+    };
+    assert_eq!(limit("8Mbps/8Mbps"), Some((State::Pacing, Sure::Likely)));
+    assert_eq!(limit("7.9Mbps/8Mbps").expect("held").0, State::Unknown);
+}
+
+#[test]
+fn a_full_window_of_bbr_is_the_paths_or_measures_the_round_trip() {
+    let full = |cwnd: u32| {
+        let text = format!(
+            "ESTAB 0 90000 192.0.2.1:80 192.0.2.2:4000\n\t bbr rto:220 rtt:20/1 mss:1000 cwnd:{cwnd} unacked:{cwnd} notsent:50000 \
+             snd_wnd:900000 bbr:(bw:12Mbps,mrtt:19,pacing_gain:1,cwnd_gain:2) minrtt:19\n"
+        );
+        told(&text)[0].1
+    };
+    assert_eq!((full(40), full(4)), (State::BandwidthSelfQueue, State::Pacing));
+}
+
 #[test]
 fn a_full_buffer_behind_a_full_congestion_window_is_that_windows() {
     let of = |cwnd: u32, wqueued: u32| {

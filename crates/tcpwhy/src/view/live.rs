@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 
 use tcpwhy_words::page::{Ink, Page, plain};
 use tcpwhy_words::said::{bytes, count, percent, time};
-use tcpwhy_words::units::Duration;
+use tcpwhy_words::units::{BitRate, Duration};
 
 use crate::answer::words::{Ends, noun};
 use crate::host::snapshot::{Snapshot, Socket};
@@ -94,10 +94,16 @@ pub fn figures(connection: &Connection) -> Vec<String> {
     let acked = info.and_then(|info| info.bytes_acked).filter(|_| is_held);
     let busy = info.and_then(|info| info.busy_ns).filter(|busy| is_held && *busy > 0);
     let received = info.and_then(|info| info.bytes_received).filter(|_| !is_held);
+    let bbr = info.and_then(|info| info.bbr).filter(|bbr| is_held && bbr.bw > 0);
+    let bbr = bbr.map(|bbr| {
+        let (rate, round) = (BitRate(bbr.bw.saturating_mul(8)), time(bbr.min_rtt_ns.cast_signed()));
+        format!("BBR takes the path for {rate} at {round}")
+    });
     let all = [
         acked.map(|acked| format!("{} sent", bytes(acked))),
         busy.map(|busy| format!("busy {}", time(busy.cast_signed()))),
         received.map(|received| format!("{} received", bytes(received))),
+        bbr,
     ];
     all.into_iter().flatten().collect()
 }

@@ -4,7 +4,7 @@
 //! [`finish`] puts back those zeros that it has left out since `-i` prints the field at all. Rates are rounded by `ss`
 //! to a tenth of their unit.
 
-use crate::snapshot::{Info, Socket};
+use crate::snapshot::{Bbr, Info, Socket};
 use tcpwhy_words::printed::{controllers, stamp};
 
 /// Names in front of a colon in what `ss` tells of a socket (iproute2 6.1 `misc/ss.c`, `tcp_stats_print`,
@@ -142,6 +142,7 @@ pub(super) fn figure(info: &mut Info, name: &str, value: &str) {
         "notsent" => info.notsent_bytes = big(),
         "snd_wnd" => info.snd_wnd = number(),
         "rcv_wnd" => info.rcv_wnd = number(),
+        "bbr" => info.bbr = bbr(value),
         _ => {}
     }
 }
@@ -212,6 +213,24 @@ fn fill<T: Default>(infos: &mut [&mut Info], field: impl Fn(&mut Info) -> &mut O
             field(info).get_or_insert_default();
         }
     }
+}
+
+/// `(bw:15.8Mbps,mrtt:20.1,pacing_gain:1.25,cwnd_gain:2)`; a gain of 0 is left out (`misc/ss.c`, `tcp_stats_print`).
+fn bbr(value: &str) -> Option<Bbr> {
+    let mut told = Bbr::default();
+    for field in value.strip_prefix('(')?.strip_suffix(')')?.split(',') {
+        let (name, value) = field.split_once(':')?;
+        // As milliseconds a hundredth of a gain is ten microseconds.
+        let percent = || Some(u32::try_from(millis(value)? / 10_000).unwrap_or(u32::MAX));
+        match name {
+            "bw" => told.bw = bytes_per_second(value)?,
+            "mrtt" => told.min_rtt_ns = millis(value)?,
+            "pacing_gain" => told.pacing_percent = percent()?,
+            "cwnd_gain" => told.cwnd_percent = percent()?,
+            _ => {}
+        }
+    }
+    Some(told)
 }
 
 /// `15.8Mbps`: decimal units of bits, to a tenth of them (`misc/ss.c`, `sprint_bw`).

@@ -44,6 +44,7 @@ const SERVER: Info = Info {
     // A window that is shut is not printed, but those of others are.
     snd_wnd: Some(0),
     rcv_wnd: None,
+    bbr: None,
 };
 
 #[test]
@@ -112,6 +113,22 @@ fn old_forms_of_ss_are_read() {
     assert_eq!((info.pacing_rate, info.max_pacing_rate), (Some(987_500), Some(1_062_500)));
     assert_eq!((info.rtt_ns, info.snd_ssthresh), (Some(29_171_000), Some(361)));
     assert_eq!((info.notsent_bytes, info.snd_wnd), (None, None), "this ss may not know them");
+}
+
+#[test]
+fn what_bbr_tells_is_read() {
+    let told = |bbr: &str| {
+        let look = last(&format!(
+            "ESTAB 0 9 10.0.0.1:80 10.0.0.2:4000\n\t bbr cwnd:9 mss:1448 rto:204 rtt:20/1 {bbr} unacked:9\n"
+        ));
+        look.sockets.expect("one")[0].info.as_deref().copied().expect("figures")
+    };
+    let info = told("bbr:(bw:15.8Mbps,mrtt:20.134,pacing_gain:1.25,cwnd_gain:2)");
+    let bbr = Bbr { bw: 1_975_000, min_rtt_ns: 20_134_000, pacing_percent: 125, cwnd_percent: 200 };
+    assert_eq!((info.bbr, info.unacked), (Some(bbr), Some(9)));
+    let starts = told("bbr:(bw:0bps,mrtt:20,pacing_gain:2.88672,cwnd_gain:2.88672)").bbr;
+    assert_eq!(starts.map(|bbr| (bbr.bw, bbr.pacing_percent)), Some((0, 288)));
+    assert_eq!(told("bbr:(bw:15.8Mb").bbr, None, "cut");
 }
 
 #[test]
