@@ -47,6 +47,8 @@ enum Open {
     Nothing,
     Socket,
     Listener,
+    /// A socket that is not TCP's.
+    Other,
 }
 
 /// The head of a table, or a socket's line.
@@ -236,7 +238,7 @@ impl Table {
     /// Whether the line of `ss -i` is still to come for the socket above.
     fn is_open_for_info(&self, collected: &mut Collected) -> bool {
         match self.open {
-            Open::Nothing => false,
+            Open::Nothing | Open::Other => false,
             Open::Listener => true,
             Open::Socket => {
                 collected.sockets.last().and_then(|all| all.last()).is_some_and(|socket| {
@@ -352,9 +354,10 @@ pub(super) const NETSTAT_STATES: [(&str, State); 9] = [
 ];
 
 /// What tables of sockets begin lines of other protocols with.
-const OTHERS: [&str; 12] = [
+/// An MPTCP socket has subflows, each of which is TCP's with a line of its own (iproute2 6.1 `misc/ss.c`, `proto_name`).
+const OTHERS: [&str; 19] = [
     "udp", "udp6", "raw", "raw6", "unix", "u_str", "u_dgr", "u_seq", "nl", "p_raw", "p_dgr",
-    "v_str",
+    "v_str", "v_dgr", "mptcp", "sctp", "dccp", "tipc", "xdp", "icmp6",
 ];
 
 /// Lines below a socket's, sockets of a table without states, and those that are not TCP's.
@@ -374,7 +377,7 @@ pub(super) fn go_on(line: Line<'_>, table: &mut Table, collected: &mut Collected
         return Some(table.row(Row::behind_state(&state, line.text), collected));
     }
     if OTHERS.contains(&first) {
-        table.open = Open::Nothing;
+        table.open = Open::Other;
         return Some(Taken::Read);
     }
     if !line.is_indented() && !ss::is_details(line.text) && !line.text.contains("cwnd:") {
@@ -382,6 +385,7 @@ pub(super) fn go_on(line: Line<'_>, table: &mut Table, collected: &mut Collected
     }
     match table.open {
         Open::Nothing => return None,
+        Open::Other => return Some(Taken::Read),
         Open::Socket => {
             ss::details(collected.sockets.last()?.last_mut()?, line.text);
         }

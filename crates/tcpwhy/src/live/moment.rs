@@ -69,7 +69,8 @@ pub(super) fn held(socket: &Socket) -> Option<Held> {
         socket,
         info,
         memory: socket.memory.as_ref(),
-        mss: u64::from(info.snd_mss?).max(1),
+        // Old versions of ss do not show it.
+        mss: u64::from(info.snd_mss.unwrap_or(0)).max(1),
         flight: queue.saturating_sub(waiting),
         waiting,
     };

@@ -54,6 +54,13 @@ fn a_window_without_room_for_a_segment_holds_what_waits_behind_it() {
 }
 
 #[test]
+fn an_old_ss_that_shows_no_size_of_segments_leaves_it_open_what_holds() {
+    let text = "ESTAB 0 70000 192.0.2.1:80 192.0.2.2:4000\n\t sack cubic wscale:7,7 rto:204 rtt:0.5/0.25 cwnd:10 ssthresh:7 \
+                send 231.7Mbps rcv_space:14600\n";
+    assert_eq!(told(text), [(80, State::Unknown, Sure::Possible)]);
+}
+
+#[test]
 fn a_full_window_behind_a_long_round_trip_is_a_queue_or_a_reader() {
     let queued = "unacked:20 notsent:50000 snd_wnd:20000";
     let text = format!(

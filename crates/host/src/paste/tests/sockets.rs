@@ -116,6 +116,23 @@ fn old_forms_of_ss_are_read() {
 }
 
 #[test]
+fn a_connection_of_mptcp_is_its_subflows() {
+    let text = "Netid State Recv-Q Send-Q Local Address:Port Peer Address:Port Process\n\
+        mptcp ESTAB 0 9000 10.0.0.1:80 10.0.0.2:4000 users:((\"server\",pid=811,fd=7))\n\
+        \t subflows:1 subflows_max:2 token:7bf3a7a9 write_seq:1 snd_una:2 rcv_nxt:3\n\
+        tcp ESTAB 0 7000 10.0.0.1:80 10.0.0.2:4000\n\
+        \t cubic rto:220 rtt:20/1 mss:1000 cwnd:90 unacked:7 tcp-ulp-mptcp flags:Mmec token:0000(id:0)/7bf3a7a9(id:0) \
+        seq:9f4f sfseq:1 ssnoff:5b9a maplen:1c\n";
+    let paste = read(text);
+    assert_eq!(paste.notes.unknown, 0, "{:?}", paste.notes.first);
+    let look = last(text);
+    let sockets = look.sockets.as_deref().expect("one");
+    assert_eq!(sockets.len(), 1);
+    assert_eq!((sockets[0].send_queue, sockets[0].owner.is_some()), (7000, false));
+    assert_eq!(sockets[0].info.as_deref().and_then(|info| info.unacked), Some(7));
+}
+
+#[test]
 fn what_bbr_tells_is_read() {
     let told = |bbr: &str| {
         let look = last(&format!(
