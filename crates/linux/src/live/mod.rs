@@ -8,8 +8,8 @@
 //! out the rest. The kernel itself tells of ended sockets where that is allowed. Who holds a socket is looked for once.
 //! What could not be seen is said once, and ends nothing.
 
-mod catch;
 mod archived;
+mod catch;
 mod confine;
 mod ends;
 mod groups;
@@ -28,8 +28,8 @@ use crate::netlink::{Answer, Netlink};
 use crate::record::tcp_info::{Diag, HEAD, ends as ends_of};
 use crate::sys::Clock;
 
-pub use catch::{Catch, CatchError, may_capture};
 pub use archived::archived;
+pub use catch::{Catch, CatchError, may_capture};
 pub use confine::confine;
 pub use ends::Ends;
 pub use groups::GroupError;
