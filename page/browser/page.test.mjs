@@ -248,26 +248,28 @@ test("commands of other kinds write pages of the same style", async () => {
   await third.context.close();
 });
 
-test("a page that is saved opens as it was, and without addresses it has none", async () => {
-  const { page, wrong, context } = await opened(browser, empty);
-  await drop(page, article);
-  for (const [button, address] of [["Save this page", true], ["Save without addresses", false]]) {
-    const [download] = await Promise.all([page.waitForEvent("download"), page.click(`text=${button}`)]);
-    const file = join(work, `saved-${address}.html`);
-    await download.saveAs(file);
-    const saved = await opened(browser, file);
-    const text = await saved.page.evaluate(() => document.body.textContent);
-    assert.equal(text.includes("192.168.247.1"), address, button);
-    assert.match(text, /Slow start took most of it/);
-    const json = JSON.stringify(await savedJson(saved.page));
-    assert.equal(json.includes("192.168.247.1"), address, button);
-    assert.ok((await colors(saved.page, "#graph-sequence canvas")) > 4);
-    assert.deepEqual(saved.wrong, []);
-    await saved.context.close();
-  }
-  assert.deepEqual(wrong, []);
-  await context.close();
-});
+for (const [what, from] of [["of a dropped capture", () => empty], ["that the command wrote", () => report]]) {
+  test(`a page ${what} opens as it was when it is saved, and without addresses it has none`, async () => {
+    const { page, wrong, context } = await opened(browser, from());
+    if (from() === empty) await drop(page, article);
+    for (const [button, address] of [["Save this page", true], ["Save without addresses", false]]) {
+      const [download] = await Promise.all([page.waitForEvent("download"), page.click(`text=${button}`)]);
+      const file = join(work, `saved-${address}.html`);
+      await download.saveAs(file);
+      const saved = await opened(browser, file);
+      const text = await saved.page.evaluate(() => document.body.textContent);
+      assert.equal(text.includes("192.168.247.1"), address, button);
+      assert.match(text, /Slow start took most of it/);
+      const json = JSON.stringify(await savedJson(saved.page));
+      assert.equal(json.includes("192.168.247.1"), address, button);
+      assert.ok((await colors(saved.page, "#graph-sequence canvas")) > 4);
+      assert.deepEqual(saved.wrong, []);
+      await saved.context.close();
+    }
+    assert.deepEqual(wrong, []);
+    await context.close();
+  });
+}
 
 test("light and dark are chosen by the system and by a key", async () => {
   const { page, context } = await opened(browser, report, { dark: true });

@@ -7,7 +7,7 @@ import { firstView } from "./first.ts";
 import { Stack } from "./graph/stack.ts";
 import { type Place, read, write } from "./hash.ts";
 import { helpDialog } from "./help.ts";
-import { explain, hidden } from "./reader.ts";
+import { explain, hidden, hiddenData } from "./reader.ts";
 import { playground } from "./play.ts";
 import { ceilings, roundsTable } from "./rounds.ts";
 import { saveJson, savePage } from "./save.ts";
@@ -222,14 +222,14 @@ class Page {
         { class: "panel-head" },
         el("button", { type: "button", onclick: () => void this.later.then(() => saveJson(shown)) }, "Save the report as JSON"),
         el("button", { type: "button", onclick: () => void this.later.then(() => savePage(shown)) }, "Save this page"),
-        this.isDropped ? el("button", { type: "button", onclick: () => void this.saveHidden() }, "Save without addresses") : el("span", { class: "hint" }, "Without addresses: tcpwhy FILE --anonymize --html FILE"),
+        shown.texts?.length ? el("span", { class: "hint" }, "What a host printed has addresses: it is not saved without them.") : el("button", { type: "button", onclick: () => void this.later.then(() => this.saveHidden(shown)) }, "Save without addresses"),
       ),
     );
   }
 
-  private async saveHidden(): Promise<void> {
+  private async saveHidden(shown: Shown): Promise<void> {
     try {
-      await savePage(checked(JSON.parse(await hidden())));
+      await savePage(this.isDropped ? checked(JSON.parse(await hidden())) : await hiddenData(shown));
     } catch (error) {
       this.say(`It cannot be saved without addresses. ${error instanceof Error ? error.message : String(error)}`, true);
     }

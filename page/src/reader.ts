@@ -1,5 +1,6 @@
 // Hands a file to the worker, and tells how far it is.
 
+import { checked, type Shown } from "./data.ts";
 import type { Call } from "./worker.ts";
 
 declare const WORKER: string;
@@ -55,6 +56,25 @@ export function hidden(): Promise<string> {
     worker.postMessage({ call: "hide", text: "" });
   });
 }
+
+/** A page's own data without their addresses. Graphs and what the model begins with have none, and stay as they are. */
+export async function hiddenData(shown: Shown): Promise<Shown> {
+  const { pictures, fits, tries } = shown;
+  const model = new Model();
+  try {
+    const told = await model.call<Shown>("hide", JSON.stringify({ report: shown.report }));
+    const given = hosts(told);
+    const words = Object.values(pictures).flatMap((sides) => sides.flatMap((figures) => (figures ?? []).map(({ about, notes }) => [about, notes])));
+    const kept = JSON.stringify([words, fits, tries]);
+    const left = [...hosts(shown)].find((host) => !given.has(host) && kept.includes(host));
+    if (left !== undefined) throw new Error(`${left} would be left in it.`);
+    return { ...checked(told), pictures, fits, tries };
+  } finally {
+    model.end();
+  }
+}
+
+const hosts = (shown: Shown): Set<string> => new Set(shown.report.connections.flatMap(({ client, server }) => [client, server].map((end) => end.replace(/:\d+$/, ""))));
 
 /** The core in a worker of its own; questions are answered in their order. */
 export class Model {

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tcpwhy::answer;
 use tcpwhy::evidence;
 use tcpwhy::report::Report;
@@ -58,16 +58,33 @@ pub(crate) fn finish() -> String {
     }
 }
 
-/// The data of a page without addresses, of the capture that was explained last.
-pub(crate) fn hide() -> String {
-    let Some(mut report) = REPORT.take() else {
-        return wrong("no capture was explained here");
-    };
-    let names = StandIns::of(&report);
-    view::anonymize(&mut report, names);
-    let told = told(&report);
-    REPORT.set(Some(report));
-    told
+/// The data of a page without addresses: of the capture that was explained last, or of a page's own data, where those
+/// are given. What such a page draws is no part of its report, and stays with the page.
+pub(crate) fn hide(given: &[u8]) -> String {
+    if given.is_empty() {
+        let Some(mut report) = REPORT.take() else {
+            return wrong("no capture was explained here");
+        };
+        let told = hidden(&mut report);
+        REPORT.set(Some(report));
+        return told;
+    }
+    match serde_json::from_slice(given) {
+        Ok(Given { mut report }) => hidden(&mut report),
+        Err(error) => wrong(&error.to_string()),
+    }
+}
+
+/// A page's data, as far as addresses are in them.
+#[derive(Deserialize)]
+struct Given {
+    report: Report,
+}
+
+fn hidden(report: &mut Report) -> String {
+    let names = StandIns::of(report);
+    view::anonymize(report, names);
+    told(report)
 }
 
 fn told(report: &Report) -> String {
@@ -98,11 +115,24 @@ mod tests {
             finish()
         };
         let whole = told(listing.len());
-        let hidden = hide();
+        let hidden = hide(&[]);
         assert!(whole.contains("192.168.247.129") && !hidden.contains("192.168.247."));
         assert!(hidden.contains("Slow start took most") && hidden.contains("\"sequence\""));
         assert!(whole.contains("\"tcpwhy-page/1\"") && whole.contains("Slow start took most"));
         assert_eq!(told(1000), whole);
+    }
+
+    #[test]
+    fn the_data_of_a_page_lose_their_addresses_as_a_capture_does() {
+        begin("listing");
+        push(include_bytes!("../../../testdata/articles/download-512k-rtt7ms.tcpdump.txt"));
+        let whole = finish();
+        let [of_capture, of_data] = [&[], whole.as_bytes()]
+            .map(|given| serde_json::from_str::<serde_json::Value>(&hide(given)).expect("JSON"));
+        assert_eq!(of_data["report"], of_capture["report"]);
+        assert_eq!(of_data["screens"], of_capture["screens"]);
+        assert!(!of_data.to_string().contains("192.168.247."));
+        assert!(hide(b"{\"report\": 1}").starts_with("{\"error\":"));
     }
 
     #[test]

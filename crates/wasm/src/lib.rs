@@ -58,11 +58,11 @@ pub extern "C" fn ask() -> usize {
     in_room(whatif::ask)
 }
 
-/// The data of a page without addresses, of the capture that was explained last.
+/// The data of a page without addresses: of those in the room, or of the capture that was explained last.
 #[expect(unsafe_code, reason = "a name that the page can call")]
 #[unsafe(no_mangle)]
 pub extern "C" fn hide() -> usize {
-    in_room(|_| explain::hide())
+    in_room(explain::hide)
 }
 
 /// Puts an answer to what is in the room there.
