@@ -10,6 +10,9 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
+/// Nanoseconds and their name.
+pub(crate) type Span<'a> = (Cow<'a, str>, i64);
+
 /// One column of a table whose rows are made from `R`.
 pub(crate) struct Column<R> {
     /// With the unit at its end where it has one: `_ns`, `_bytes`, `_bps`, `_segments`.
@@ -32,7 +35,7 @@ pub(crate) enum Value<R> {
     /// Several words or sentences.
     Texts(fn(&R) -> Vec<Cow<'_, str>>),
     /// Nanoseconds by name.
-    Spans(fn(&R) -> Vec<(Cow<'_, str>, i64)>),
+    Spans(fn(&R) -> Vec<Span<'_>>),
 }
 
 impl<R> Column<R> {
@@ -75,13 +78,15 @@ impl<R> Value<R> {
 fn gather_texts<R>(rows: &[R], of: fn(&R) -> Vec<Cow<'_, str>>) -> ArrayRef {
     let mut all = ListBuilder::new(StringBuilder::new()).with_field(item());
     for row in rows {
-        of(row).iter().for_each(|one| all.values().append_value(one));
+        for one in of(row) {
+            all.values().append_value(one);
+        }
         all.append(true);
     }
     Arc::new(all.finish())
 }
 
-fn gather_spans<R>(rows: &[R], of: fn(&R) -> Vec<(Cow<'_, str>, i64)>) -> ArrayRef {
+fn gather_spans<R>(rows: &[R], of: fn(&R) -> Vec<Span<'_>>) -> ArrayRef {
     let [key, value] = KEY_AND_VALUE.map(str::to_owned);
     let names = MapFieldNames { entry: ENTRIES.to_owned(), key, value };
     let empty = MapBuilder::new(Some(names), StringBuilder::new(), Int64Builder::new());
@@ -180,7 +185,7 @@ pub(crate) const fn time<R>(
 pub(crate) const fn spans<R>(
     name: &'static str,
     doc: &'static str,
-    value: fn(&R) -> Vec<(Cow<'_, str>, i64)>,
+    value: fn(&R) -> Vec<Span<'_>>,
 ) -> Column<R> {
     Column { name, doc, value: Value::Spans(value) }
 }

@@ -71,6 +71,7 @@ pub(crate) fn keys<R: OfConnection>() -> Vec<Column<R>> {
 }
 
 /// A count as tables have it; none that a capture could hold is larger.
+#[expect(clippy::unnecessary_wraps, reason = "a column takes what may be absent")]
 pub(crate) fn count(number: u64) -> Option<i64> {
     Some(i64::try_from(number).unwrap_or(i64::MAX))
 }

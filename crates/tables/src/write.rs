@@ -4,7 +4,7 @@
 //! FOLDER/TABLE/day=2026-11-29/host=web1/RUN-0.parquet
 //! ```
 //!
-//! What reads Hive's partitions (DuckDB, Spark, polars) sees `day` and `host` as columns. Files are made beside, in
+//! What reads Hive's partitions (`DuckDB`, Spark, polars) sees `day` and `host` as columns. Files are made beside, in
 //! `FOLDER/.RUN.part`, and take their names when all of them are whole: a crash leaves no half file under a final name. A
 //! run of the same name replaces what it wrote before.
 
@@ -280,7 +280,7 @@ impl Staging {
 fn remove_left_over(folder: &Path) {
     let is_staging = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-        name.starts_with('.') && name.ends_with(".part")
+        name.starts_with('.') && path.extension().is_some_and(|extension| extension == "part")
     };
     for old in inside(folder).filter(is_staging) {
         let Ok(lock) = File::open(old.join(LOCK)) else { continue };

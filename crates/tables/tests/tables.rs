@@ -1,4 +1,4 @@
-//! Tables of real captures: what stands in them, and what stands in the folder they are written to.
+//! Tables of real captures: what is in them, and what is in the folder they are written to.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

@@ -354,7 +354,7 @@ pub(super) const NETSTAT_STATES: [(&str, State); 9] = [
 ];
 
 /// What tables of sockets begin lines of other protocols with.
-/// An MPTCP socket has subflows, each of which is TCP's with a line of its own (iproute2 6.1 `misc/ss.c`, `proto_name`).
+/// An MPTCP socket has subflows: each is TCP's, with a line of its own (iproute2 6.1 `misc/ss.c`, `proto_name`).
 const OTHERS: [&str; 19] = [
     "udp", "udp6", "raw", "raw6", "unix", "u_str", "u_dgr", "u_seq", "nl", "p_raw", "p_dgr",
     "v_str", "v_dgr", "mptcp", "sctp", "dccp", "tipc", "xdp", "icmp6",

@@ -14,7 +14,7 @@ use crate::report::{State, Sure};
 /// (`bbr_high_gain`, `bbr_pacing_gain`).
 const DOUBLES: u64 = 200;
 
-/// Below this one it empties a queue: 0.75 in the cycle, 0.35 behind startup; cruising is 1, of which it takes 1 %
+/// Below this one it empties a queue: 0.75 in the cycle, 0.35 behind startup; cruising is 1, less 1 %
 /// (`bbr_drain_gain`, `bbr_pacing_margin_percent`).
 const DRAINS: u64 = 90;
 

@@ -81,7 +81,7 @@ fn a_full_congestion_window_is_named_by_its_threshold() {
     assert_eq!(sender(90_000, &beyond), Some((State::CwndAvoidance, Sure::Likely)));
 }
 
-/// A sender of BBR of which 50,000 bytes wait though there is room, paced as these words of `ss` say.
+/// A sender of BBR has room, and 50,000 bytes wait: its pace is what these words of `ss` say.
 fn paced(words: &str) -> (State, Sure) {
     let text = format!(
         "ESTAB 0 70000 192.0.2.1:80 192.0.2.2:4000\n\t bbr rto:220 rtt:20/1 mss:1000 cwnd:60 unacked:20 notsent:50000 \

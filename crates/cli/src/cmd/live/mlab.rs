@@ -1,6 +1,6 @@
 //! Looks that M-Lab publishes (github.com/m-lab/tcp-info, `netlink.ArchivalRecord`): one socket at one look a line, in JSON.
 //!
-//! `RawIDM` is the kernel's `inet_diag_msg`, `Attributes` what stands behind it by number, both as base64. The first line may
+//! `RawIDM` is the kernel's `inet_diag_msg`, `Attributes` what follows it, by number, both as base64. The first line may
 //! have nothing but `Metadata`, as each file is about one connection. Kernels of M-Lab are little-endian, as this program takes
 //! its own to be.
 

@@ -72,7 +72,7 @@ fn confine_to_kernel(netns: Option<&Netns>) {
             "this kernel has no Landlock: nothing keeps this process from files that it does not need",
         ),
         Err(error) => {
-            complain(&format!("Landlock refuses to keep this process from files: {error}"))
+            complain(&format!("Landlock refuses to keep this process from files: {error}"));
         }
     }
 }
