@@ -29,7 +29,7 @@
 //! the window is cut to 717/1024).
 
 use super::case::{Case, Held, Told, in_each};
-use super::losses::{after_losses, has_period};
+use super::losses::{after_losses, has_period, unseen_at_sender};
 use super::{Rule, damaged, remedies};
 use crate::report::{Connection, Finding, Severity, State};
 use crate::report::{LossPattern, LossToldBy};
@@ -90,8 +90,13 @@ pub(super) fn is_by_link(pattern: &LossPattern) -> bool {
 }
 
 /// The time that repairs took, and the cut window that grows slowly after them, if worth naming, and
-/// how the losses fall.
+/// how the losses fall. What the sender's own host lost tells nothing of the path.
 pub(super) fn held_by_loss<'a>(case: &Case<'a>) -> Option<(Held<'a>, &'a LossPattern)> {
+    held_by_any_loss(case).filter(|_| unseen_at_sender(case).is_none())
+}
+
+/// The same wherever they were lost.
+pub(super) fn held_by_any_loss<'a>(case: &Case<'a>) -> Option<(Held<'a>, &'a LossPattern)> {
     let held = after_losses(case, |_| false);
     let lost = case.direction.events.lost > 0 && case.rtt().is_some();
     // What was too large for a link, or damaged on it, tells nothing of queues or chance.

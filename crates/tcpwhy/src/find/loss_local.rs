@@ -25,10 +25,11 @@
 //! to TCP), `tbf_segment` and `codel_dequeue` (likewise), `tcp_transmit_skb` (a refusal comes back). Ours: two, three
 //! quarters and ten times, not measured.
 
-use super::case::{Case, Told, in_each};
-use super::loss_congestion::{held_by_loss, lost};
+use super::case::{Told, in_each};
+use super::loss_congestion::{held_by_any_loss, lost};
+use super::losses::unseen_at_sender;
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, RepeatCause, Severity, Vantage};
+use crate::report::{Connection, Finding, Severity};
 use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
@@ -38,16 +39,10 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// Losses far apart that the capture saw nothing of: one gap of a capture may lie over a loss by chance.
-const FEWEST: usize = 2;
-
-/// As many times the losses have to have passed: then a capture that misses what was lost would miss more.
-const PASSED: u64 = 10;
-
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
-        let (unseen, all) = unseen(case).filter(|_| is_at_sender(case))?;
-        let (held, pattern) = held_by_loss(case)?;
+        let (unseen, all) = unseen_at_sender(case)?;
+        let (held, pattern) = held_by_any_loss(case)?;
         let sender = case.sender();
         let told = Told {
             title: format!("segments were lost on the {sender}'s own host"),
@@ -68,36 +63,11 @@ fn find(connection: &Connection) -> Vec<Finding> {
     })
 }
 
-/// Whether the capture was taken where the data comes from, and from the beginning on.
-fn is_at_sender(case: &Case<'_>) -> bool {
-    let connection = case.connection;
-    let is_there =
-        matches!((connection.vantage, case.at), (Vantage::Client, 0) | (Vantage::Server, 1));
-    is_there && connection.syns.iter().all(Option::is_some)
-}
-
-/// How many repairs were the first that the capture saw of their bytes, and of how many, if that proves where the
-/// originals were lost.
-fn unseen(case: &Case<'_>) -> Option<(u64, u64)> {
-    let direction = case.direction;
-    let repairs = direction.retransmissions.iter();
-    let repairs = repairs.filter(|each| !each.spurious && each.cause != RepeatCause::Syn);
-    let all = repairs.clone().count() as u64;
-    let unseen = repairs.filter(|each| each.originals.is_empty()).count() as u64;
-    let apart = direction.in_flight_at_loss.iter().filter(|loss| loss.frame.is_none()).count();
-    let is_proven = direction.events.not_captured == 0
-        && apart >= FEWEST
-        && unseen >= FEWEST as u64
-        && unseen * 4 >= all * 3
-        && direction.segments >= all * PASSED;
-    is_proven.then_some((unseen, all))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::sample::{self, lossy};
     use super::*;
-    use crate::report::{Direction, Retransmission, Syn};
+    use crate::report::{Direction, Retransmission, Syn, Vantage};
 
     /// The lossy download seen at the server, with as many repairs of what the capture saw and did not see, changed by
     /// `change`.

@@ -66,15 +66,8 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         stays: &["LOSS_LOCAL"],
-        yields: &[
-            "LOSS_CONGESTION",
-            "LOSS_RANDOM",
-            "LOSS_PERIODIC",
-            "LOSS",
-            "TIMEOUT",
-            "SLOW_START_ENDED_EARLY",
-        ],
-        because: "it is known where they were lost",
+        yields: &["TIMEOUT", "SLOW_START_ENDED_EARLY"],
+        because: "it is known where the segments were lost",
     },
     Row { stays: &["DAMAGED"], yields: ALL_LOSSES, because: "a damaged segment is a lost one" },
     Row {
