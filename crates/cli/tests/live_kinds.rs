@@ -51,12 +51,13 @@ const KINDS: [[&str; 6]; 10] = [
         "download = '3MiB'\nwrite = '1000B'",
         "sndbuf",
     ],
+    // Its startup, 0.4 s, is slow start to its socket and the link's to its packets: short beside the rest.
     [
         "full-link-of-bbr",
         "rtt = '45ms'\nrate = '12mbit'\nqueue = '200KiB'",
         "socket.congestion = 'bbr'",
         "",
-        "download = '5MiB'",
+        "download = '10MiB'",
         "link",
     ],
     ["loss", "rtt = '40ms'\ndown.loss = '2%'", "", "", "download = '2MiB'", "avoidance"],
