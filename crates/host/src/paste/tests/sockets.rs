@@ -44,7 +44,7 @@ const SERVER: Info = Info {
     // A window that is shut is not printed, but those of others are.
     snd_wnd: Some(0),
     rcv_wnd: None,
-    bbr: None,
+    bbr: Some(Bbr { bw: 1_253_050_689, min_rtt_ns: 7_000, pacing_percent: 288, cwnd_percent: 288 }),
 };
 
 #[test]
