@@ -39,7 +39,7 @@ page:
 test:
 	@scripts/setup test
 	@status=0; \
-	cargo test --locked --workspace --no-fail-fast </dev/null || status=1; \
+	cargo test --locked --workspace --features tcpwhy-cli/tables --no-fail-fast </dev/null || status=1; \
 	scripts/check || status=1; \
 	exit $$status
 

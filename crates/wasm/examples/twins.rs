@@ -5,7 +5,7 @@
 //!     twins answers              answers the questions on its standard input, one a line
 //!     twins compare A B          holds two files of answers against each other, line by line
 //!
-//! `scripts/check wasm` has `scripts/model.mjs` answer the same questions by the module.
+//! `scripts/check twins` has `scripts/model.mjs` answer the same questions by the module.
 
 use std::io::{BufRead as _, BufWriter, Write};
 use std::process::ExitCode;
