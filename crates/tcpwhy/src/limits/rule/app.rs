@@ -7,13 +7,15 @@ use crate::limits::wait::{Lull, Wait};
 use crate::report::State::{App, IdleAppThink, IdlePeerThink, LastFlight, Receiving};
 
 /// One flight after the other was written late by the same time, as seen from afar; or its
-/// buffer was full, and the way of the ACKs is longer than the least that is known.
+/// buffer was full, and the way of the ACKs is longer than the least that is known. It stays though `make ablation` moves
+/// nothing: nothing else says that such a program may be a buffer.
 pub(super) fn late_each_time(wait: &Wait) -> Option<Verdict> {
     (wait.is_by_itself_after_all() && wait.late_each_time)
         .then_some(Verdict::likely(App).seen(Seen::LateFromAfar))
 }
 
-/// Nothing was in flight, and one flight after the other was written late by the same time, as seen from afar.
+/// Nothing was in flight, and one flight after the other was written late by the same time, as seen from afar. It stays
+/// for the same reason: nothing else says that a full buffer is as late.
 pub(super) fn writes_late_each_time(wait: &Wait) -> Option<Verdict> {
     wait.late_each_time.then_some(Verdict::likely(IdleAppThink).seen(Seen::LateFromAfar))
 }

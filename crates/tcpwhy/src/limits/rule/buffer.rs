@@ -11,7 +11,8 @@ use crate::report::State::{App, AppWindow, Sndbuf};
 
 /// What keeps flights as little as few buffers do, as seen away from the sender: a program that writes no more, a
 /// clamped window, or Linux's pace, of two segments at least (`tcp_tso_autosize`, v6.1). Whether an ACK let them go
-/// does not show there.
+/// does not show there. It stays though `make ablation` has none: writes of 1400 bytes each 20 ms at 37 ms are `sndbuf` at
+/// the receiver without it.
 pub(super) fn little_from_afar(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     let round = near.this();
     let is_little = !wait.by_data

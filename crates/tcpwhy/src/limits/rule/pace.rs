@@ -15,13 +15,15 @@ fn less_than_a_pulse(wait: &Wait, in_flight: bool) -> Option<Verdict> {
 }
 
 /// All was acknowledged, and the next whole segments came in time with those before: a pace of less than a pulse a round
-/// trip. Away from the sender it is left open.
+/// trip. Away from the sender it is left open. It stays though `make ablation` has no such pace: one of 600 kbit/s at
+/// 37 ms is `app` without it, in the model and in Linux 6.1.
 pub(super) fn slow(wait: &Wait) -> Option<Verdict> {
     less_than_a_pulse(wait, true).filter(|_| wait.is_by_itself_after_all())
 }
 
 /// Nothing was in flight, and the next whole segments came in time with those before: a pace of less than a pulse a round
-/// trip. Away from the sender it is left open.
+/// trip. Away from the sender it is left open. It stays for the same pace of 600 kbit/s at 37 ms, whose pulses are
+/// acknowledged before the next.
 pub(super) fn slow_without_flight(wait: &Wait) -> Option<Verdict> {
     less_than_a_pulse(wait, false)
 }

@@ -14,7 +14,8 @@ pub(super) fn blind(wait: &Wait) -> Option<Verdict> {
     wait.is_blind.then_some(Verdict::unknown())
 }
 
-/// The round of the wait is not closed, and none before it: nothing tells how flights grow.
+/// The round of the wait is not closed, and none before it: nothing tells how flights grow. It stays though `make ablation`
+/// moves nothing: the rules behind it look at rounds, and there is none.
 pub(super) fn round_unknown(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     (!near.is_known()).then_some(if wait.ended_by == Release::Free {
         Verdict::likely(App).seen(Seen::NoRound)
