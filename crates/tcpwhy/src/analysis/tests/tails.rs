@@ -149,3 +149,55 @@ fn without_a_sign_of_a_hole_it_is_a_timer_that_sends_again() {
     assert_eq!(behind_an_ack_not_seen(100 * MS, false), (0, 1, 0), "no timer ran out");
     assert_eq!(behind_an_ack_not_seen(230 * MS, true), (0, 1, 0), "a hole may be known");
 }
+
+/// A second request on a connection, seen at the client. Its answer of `segments` and a short one comes `pause` behind the
+/// request's ACK, all but its first `lost` segments, which come a round trip later. The server's packets count up, and
+/// this many of them are missing before the answer. Returns for how long it waited for timers, and what it may have
+/// waited for instead of its program.
+fn answered_late(
+    pause: i64,
+    [segments, lost, len]: [u32; 3],
+    missing: Option<u16>,
+) -> (i64, Vec<State>) {
+    let mut talk = Talk::asked();
+    talk.flights(&[2, 2]);
+    talk.act(0, 50 * MS, Act::Short);
+    talk.act(1, 100_000, Act::Ack(500));
+    talk.now += pause;
+    let (first, begins) = (talk.next[1], talk.segments.len());
+    talk.next[1] += lost * MSS;
+    (0..segments - lost).for_each(|_| talk.data(1, MSS));
+    talk.data(1, len);
+    (talk.acked[0], talk.window[0]) = (first, 5000);
+    if lost > 0 {
+        talk.act(0, 10_000, Act::Repeat(5000));
+        talk.now += 20 * MS;
+        (0..lost).for_each(|number| {
+            talk.push(1, Flags::ACK, first + number * MSS, MSS, Options::default());
+        });
+    }
+    talk.act(0, 10_000, Act::Ack(5000));
+    if let Some(missing) = missing {
+        talk.count(begins, missing);
+    }
+    let account = talk.account(1 << 20, false);
+    let thinks = server(&account).limits.iter().filter(|l| l.state == State::IdleAppThink);
+    let longest = thinks.max_by_key(|l| l.end_ns - l.start_ns).map(|l| l.alternative.clone());
+    (time(&account, &[State::RtoWait, State::TlpWait]) / MS, longest.unwrap_or_default())
+}
+
+#[test]
+fn an_answer_that_was_lost_shows_by_what_is_missing_before_it() {
+    let timers = vec![State::RtoWait, State::TlpWait];
+    let whole = |pause, missing| answered_late(pause * MS, [0, 0, 700], missing);
+    assert_eq!(whole(220, Some(1)).0, 220, "a timeout sent it again");
+    assert_eq!(whole(220, Some(0)), (0, vec![]), "nothing is missing: the program was slow");
+    assert_eq!(whole(500, Some(1)).0, 0, "no timer takes so long");
+    assert_eq!(whole(220, None), (0, timers.clone()), "nothing counts its packets");
+    assert_eq!(whole(195, None), (0, vec![]), "sooner than the timeout");
+    assert_eq!(whole(260, None), (0, vec![]), "later than a timeout");
+    let holed = |pause, lost| answered_late(pause * MS, [3, lost, 700], None);
+    assert_eq!(holed(12, 1), (0, timers), "as late as a probe, and with a hole before it");
+    assert_eq!(holed(12, 0), (0, vec![]), "nothing of it was lost");
+    assert_eq!(holed(100, 1), (0, vec![]), "no timer takes so long");
+}

@@ -151,6 +151,8 @@ pub(crate) struct Peer {
     pub(crate) spoke: bool,
     /// Offset after the highest byte that passed the tap on its way here.
     pub(crate) end: i64,
+    /// Up to where this side has acknowledged it by itself, without data of its own.
+    pub(crate) answered_to: i64,
     /// This side has said that some of it is missing while more lies behind that.
     pub(crate) has_hole: bool,
 }
@@ -160,6 +162,7 @@ impl Peer {
     /// acknowledges less (RFC 9293 section 3.4: an ACK names the next byte that is awaited). What fills a hole is
     /// acknowledged at once (RFC 5681 section 4.2), so it came then.
     pub(crate) fn was_on_its_way(&mut self, event: &Event) -> bool {
+        self.answered_to = self.answered_to.max(event.ack);
         let is_missing = event.ack < self.end;
         let fills_hole = self.has_hole && !is_missing;
         self.has_hole = is_missing && event.sack_count > 0;

@@ -54,9 +54,8 @@ impl Sender {
     pub(crate) fn watch_lost_tail(&mut self, event: &Event, at: i64, step: Step) -> bool {
         let (since, quiet) = self.quiet_until(at);
         let is_timer = |timer: i64| ran_out(timer, quiet);
-        // The peer's data may have drawn an ACK that was lost.
         let missing = self.take_unexplained(event, step);
-        if missing == 0 || !self.handshake.is_over || self.peer.spoke {
+        if missing == 0 || !self.handshake.is_over || self.may_lack_an_answer() {
             return false;
         }
         let segments = segments_of(event.len, self.terms.mss);
@@ -99,25 +98,45 @@ impl Sender {
         true
     }
 
+    /// Whether what is missing may be the ACK that data of the peer drew.
+    fn may_lack_an_answer(&self) -> bool {
+        self.peer.spoke && self.peer.answered_to < self.peer.end
+    }
+
     /// Whether a sender with nothing in flight may have waited until it sent `event` at `at` for a timer that sends a
     /// tail again which was lost before the tap, if no identification would tell of that. Then the last flight that
-    /// was seen did not end short, as an application's writes do, and it took as long as a chain of timers.
+    /// was seen did not end short, as an application's writes do, and it took as long as a chain of timers. Of an answer
+    /// what came first has a hole before it, or it is one short segment that took the first timeout to the tick.
     pub(crate) fn may_be_lost_tail(&self, event: &Event, at: i64) -> bool {
         let (_, quiet) = self.quiet_until(at);
+        let (timers, nxt) = (&self.trips.timers, self.flight.nxt);
+        let may_be = match () {
+            () if !self.peer.spoke => {
+                let goes_on = self.transfers.first_at.is_some() && !self.sends.new.short;
+                goes_on && event.seq >= nxt && self.took_timers(quiet)
+            }
+            () if event.seq > nxt => self.took_timers(quiet),
+            () if self.may_lack_an_answer() => false,
+            () => {
+                let due = timers.rto() - self.terms.spread..=timers.rto() + JIFFIES_NS;
+                i64::from(event.len) < self.terms.mss && due.contains(&quiet)
+            }
+        };
+        may_be
+            && !self.terms.tap_at_sender
+            && !self.order.counts_packets()
+            && !self.sends.writes.are_told()
+            && timers.srtt().is_some()
+    }
+
+    /// Whether a `quiet` time is as long as a chain of timers: the probe and a few timeouts.
+    fn took_timers(&self, quiet: i64) -> bool {
         let timers = &self.trips.timers;
         let probe = if self.terms.sack { timers.pto(false) } else { 0 };
         let timeouts = (0..=MOST_TIMEOUTS).map(|count| timers.rto() * ((1 << count) - 1));
         let took_it =
             |due: i64| due > 0 && ran_out(due, quiet) && may_end_by(due + JIFFIES_NS, quiet);
-        !self.terms.tap_at_sender
-            && !self.order.counts_packets()
-            && !self.peer.spoke
-            && self.transfers.first_at.is_some()
-            && event.seq >= self.flight.nxt
-            && !self.sends.new.short
-            && !self.sends.writes.are_told()
-            && timers.srtt().is_some()
-            && timeouts.map(|timeouts| probe + timeouts).any(took_it)
+        timeouts.map(|timeouts| probe + timeouts).any(took_it)
     }
 
     /// A full segment that may send a lost tail again is remembered: what follows it may tell.
