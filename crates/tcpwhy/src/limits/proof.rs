@@ -30,6 +30,8 @@ pub(crate) enum Proven {
 pub(crate) enum Proof {
     /// All time since then was for this.
     Since { since: i64, what: Proven },
+    /// What was sent now, `since` what was sent before it, came by itself: no arrival let it out.
+    ByItself { since: i64 },
     /// All time since then belongs to the loss episode.
     Episode { since: i64, id: u32 },
     /// A hole of the capture begins, and the flight of the open wait had filled the receiver's window.

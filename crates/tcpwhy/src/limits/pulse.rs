@@ -11,9 +11,9 @@
 //! application writes is seldom a whole number of segments.
 
 use crate::limits::sense::{
-    ALIKE, BURST_GAP_NS, ENOUGH_PULSES, EVEN_ALIKE, EVEN_VARIANCE, KEPT_DISTANCES, LID_ROUNDS,
-    MANY, MISSED_TIMES, NEARLY_ALL, NEVER, NO_CHANCE, PROMPT_BY_CHANCE, PULSE_PROMPT_NS, STEADIER,
-    WHOLE_ALIKE, WHOLE_SHORT,
+    ALIKE, BURST_GAP_NS, BY_CLOCK, ENOUGH_PULSES, EVEN_ALIKE, EVEN_VARIANCE, KEPT_DISTANCES,
+    LID_ROUNDS, MANY, MISSED_TIMES, NEARLY_ALL, NEVER, NO_ANSWER, NO_CHANCE, PROMPT_BY_CHANCE,
+    PULSE_PROMPT_NS, STEADIER, WHOLE_ALIKE, WHOLE_SHORT,
 };
 
 /// What released the first send of a pulse.
@@ -184,6 +184,40 @@ impl Pulses {
     }
 }
 
+/// What went out in the repairs of a round, new or again: how many bursts there were, and how many came by themselves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mending {
+    bursts: u32,
+    by_itself: u32,
+}
+
+impl Mending {
+    /// Takes a send so long `apart` from the one before it, and so long `behind` what arrived last. Whether it came by
+    /// itself: a host that is slow answers late, too, but as late whenever it is to answer.
+    pub(crate) fn push(&mut self, apart: i64, behind: i64) -> bool {
+        if apart <= BURST_GAP_NS {
+            return false;
+        }
+        let by_itself = behind > PULSE_PROMPT_NS.max(NO_ANSWER.of(apart));
+        self.bursts += 1;
+        self.by_itself += u32::from(by_itself);
+        by_itself
+    }
+
+    /// That of several rounds.
+    pub(crate) fn sum<'a>(rounds: impl Iterator<Item = &'a Self>) -> Self {
+        rounds.fold(Self::default(), |sum, one| Self {
+            bursts: sum.bursts + one.bursts,
+            by_itself: sum.by_itself + one.by_itself,
+        })
+    }
+
+    /// Whether so many came by themselves that it was no chance.
+    pub(crate) fn have_a_clock(self) -> bool {
+        self.by_itself >= ENOUGH_PULSES && BY_CLOCK.is_reached(self.by_itself, self.bursts)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,6 +227,8 @@ mod tests {
     const MIDST: (bool, bool) = (false, false);
     const BLOCKED: (bool, bool) = (true, false);
     const WRITTEN: (bool, bool) = (true, true);
+
+    const MS: i64 = 1_000_000;
 
     /// Pulses of two segments at these times.
     fn pulses(times: &[i64], (pushed, short): (bool, bool), cause: Cause) -> Pulses {
@@ -298,6 +334,24 @@ mod tests {
             !pulses(&stopped(3), MIDST, Cause::Own).are_even(),
             "one of three is like the last"
         );
+    }
+
+    /// Whether bursts of a repair, 2 ms apart, had a clock, of which so many came so long behind an arrival.
+    fn mended(bursts: usize, late: usize, behind: i64) -> bool {
+        let mut mending = Mending::default();
+        for number in 0..bursts {
+            mending.push(2_000_000, if number < late { behind } else { PULSE_PROMPT_NS });
+            mending.push(BURST_GAP_NS, behind);
+        }
+        mending.have_a_clock()
+    }
+
+    #[test]
+    fn what_comes_by_itself_in_a_repair_again_and_again_has_a_clock() {
+        assert!(mended(8, 8, MS) && mended(32, 8, MS));
+        assert!(!mended(33, 8, MS), "less than a quarter: windows let out the others");
+        assert!(!mended(8, 7, MS), "seven tell nothing");
+        assert!(!mended(8, 8, MS / 4), "a slow host answers within an eighth of the distance");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::beat::Beats;
 use super::evidence::Evidence;
-use super::pulse::Pulses;
+use super::pulse::{Mending, Pulses};
 use crate::limits::sense::{
     ANSWERED, BELOW_WINDOW, PASSES, QUEUE, QUEUE_MIN_NS, SECOND_NS, SMOOTH, SMOOTH_GAPS,
 };
@@ -71,6 +71,7 @@ pub(crate) struct Round {
     pub(crate) tap_gap: i64,
     pub(crate) pulses: Pulses,
     pub(crate) beats: Beats,
+    pub(crate) mending: Mending,
     /// Sends that followed another.
     pub(crate) gaps: i64,
     /// Longest time between two of its sends, and between two ACKs that let something out.

@@ -5,6 +5,7 @@ mod ends;
 mod holed;
 mod joined;
 mod opening;
+mod paced;
 mod tails;
 mod talk;
 mod tapes;
@@ -461,47 +462,4 @@ fn a_window_that_stays_full_in_a_repair_is_what_is_waited_for() {
     // In units of 128 bytes: its edge stays where it was, or moves on by a segment.
     assert_eq!(rwnd_and_repair(488), (6, 0));
     assert_eq!(rwnd_and_repair(500), (4, 2), "room for one, and the repair goes on");
-}
-
-/// Pulses of two segments come each 4 ms, over a round trip of 20 ms. One segment is lost and retransmitted. The
-/// ACKs arrive `before` the pulses.
-fn paced_past_a_loss(before: i64) -> Connection {
-    let mut talk = Talk::default();
-    talk.open();
-    talk.act(0, 10_000, Act::Short);
-    talk.act(1, 100_000, Act::Ack(500));
-    let mut ends = Vec::new();
-    for pulse in 0..60 {
-        talk.now += 4_000_000 - before;
-        if let Some(arrived) = usize::checked_sub(pulse, 5) {
-            // That of number 25 is lost; its repeat goes out with number 33.
-            let acked = if (25..33).contains(&arrived) { 24 } else { arrived };
-            talk.acked[0] = ends[acked];
-            talk.push(0, Flags::ACK, talk.next[0], 0, Options::default());
-        }
-        talk.now += before;
-        if pulse == 33 {
-            talk.push(1, Flags::ACK, ends[24], MSS, Options::default());
-        }
-        (0..2).for_each(|_| talk.data(1, MSS));
-        ends.push(talk.next[1]);
-    }
-    talk.act(0, 20_000_000, Act::Ack(500));
-    talk.account(1 << 20, false)
-}
-
-#[test]
-fn a_sender_keeps_to_its_clock_in_a_repair() {
-    let times = |before| {
-        let account = paced_past_a_loss(before);
-        let time_in = &account.directions[1].as_ref().expect("it sent").time_in;
-        // Its round trip is longer than what the ends answered in at first: a queue, to the report.
-        let paced = [State::Pacing, State::BandwidthSelfQueue].map(|state| time_in.get(state).0);
-        (paced.iter().sum::<i64>(), time_in.get(State::RecoveryLoss).0)
-    };
-    let (pacing, repair) = times(2_000_000);
-    assert!(pacing > 200_000_000 && repair < 5_000_000, "{pacing} {repair}");
-    // What ACKs let out waits for the repair.
-    let (_, repair) = times(100_000);
-    assert!(repair > 15_000_000, "{repair}");
 }

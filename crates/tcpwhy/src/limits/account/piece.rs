@@ -47,5 +47,7 @@ pub(crate) struct Piece {
     pub(crate) episode: u32,
     /// The receiver's window had no room for a segment.
     pub(crate) at_edge: bool,
+    /// In a repair, something was sent behind it that no arrival let out.
+    pub(crate) by_itself: bool,
     pub(crate) evidence: Evidence,
 }

@@ -49,6 +49,7 @@ impl Waits {
             && last.base == piece.base
             && last.episode == piece.episode
             && last.at_edge == piece.at_edge
+            && last.by_itself == piece.by_itself
         {
             last.end = piece.end;
             if piece.base != Base::Flying {
@@ -63,7 +64,10 @@ impl Waits {
     pub(crate) fn flies(&self, episode: u32) -> bool {
         let last = self.pieces.back().filter(|_| self.pieces.len() > self.from);
         last.is_some_and(|piece| {
-            piece.base == Base::Flying && piece.episode == episode && !piece.at_edge
+            piece.base == Base::Flying
+                && piece.episode == episode
+                && !piece.at_edge
+                && !piece.by_itself
         })
     }
 
@@ -85,6 +89,11 @@ impl Waits {
     /// Lets all time since `from` belong to the episode `id`; a piece that straddles it is split.
     pub(crate) fn belong(&mut self, from: i64, id: u32) {
         self.since(from).for_each(|piece| piece.episode = id);
+    }
+
+    /// All time since `from` ended with a send that came by itself.
+    pub(crate) fn end_by_itself(&mut self, from: i64) {
+        self.since(from).for_each(|piece| piece.by_itself = true);
     }
 
     /// What lies behind `from`; a piece that straddles it is split.
@@ -157,6 +166,7 @@ impl Waits {
             if left.base != right.base
                 || left.episode != right.episode
                 || left.at_edge != right.at_edge
+                || left.by_itself != right.by_itself
                 || left.end != right.start
             {
                 break;
@@ -207,7 +217,8 @@ mod tests {
     use crate::report::State;
 
     fn piece(start: i64, end: i64, base: Base) -> Piece {
-        Piece { start, end, base, episode: 0, at_edge: false, evidence: Evidence::default() }
+        let evidence = Evidence::default();
+        Piece { start, end, base, episode: 0, at_edge: false, by_itself: false, evidence }
     }
 
     fn spans(waits: &Waits) -> Vec<(i64, i64, Base)> {

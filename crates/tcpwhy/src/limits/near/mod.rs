@@ -12,7 +12,7 @@ pub(crate) mod spacing;
 pub(crate) use rounds::Rounds;
 
 use super::beat::Beats;
-use super::pulse::Pulses;
+use super::pulse::{Mending, Pulses};
 use super::round::{Round, is_queue};
 use super::wait::Wait;
 use crate::report::State;
@@ -114,6 +114,13 @@ impl<'a> Near<'a> {
     pub(crate) fn is_paced(&self, by_itself: bool) -> bool {
         let pulses = self.pulses();
         pulses.are_own() && (self.has_even_sends() || by_itself && pulses.end_whole())
+    }
+
+    /// Whether what went out in repairs of late came by itself so often that the sender has a clock, or it spaced its sends
+    /// by one before and behind this repair.
+    pub(crate) fn has_clock_in_repairs(&self) -> bool {
+        let seen = self.rounds.kept.iter().filter(|round| !round.holed);
+        Mending::sum(seen.map(|round| &round.mending)).have_a_clock() || self.is_paced(true)
     }
 
     /// Whether its rate is that of those around it.

@@ -182,6 +182,7 @@ impl Walker {
         (self.sender.now, self.sender.frame) = (at, event.frame);
         self.sender.tally.add_frame(event.len, segments);
         self.sender.send(event, at, lag, segments, Release::Burst);
+        self.take_proofs();
         (self.sender.sends.last, self.sender.sends.tap, self.sender.sends.lag) =
             (at, event.tap, lag);
         self.sender.trips.jumps.note_lag(lag);

@@ -5,7 +5,7 @@ use super::rivals::Seen;
 use crate::limits::near::Near;
 use crate::limits::round::Phase;
 use crate::limits::wait::{Edge, Wait};
-use crate::report::State::{App, BandwidthSelfQueue, CwndAvoidance, Pacing};
+use crate::report::State::{App, BandwidthSelfQueue, CwndAvoidance, Pacing, RecoveryLoss};
 
 /// A pace of less than a pulse a round trip. An application that always writes whole segments by a timer looks the
 /// same, and from afar so does what ACKs let go.
@@ -49,6 +49,19 @@ pub(super) fn clock(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
         Verdict::likely(Pacing).seen(Seen::UnfinishedPulses)
     } else {
         Verdict::likely(Pacing).seen(Seen::EvenSends)
+    })
+}
+
+/// The sender has a clock, and a repair keeps to it (`tcp_xmit_retransmit_queue` asks `tcp_pacing_check`): it held what
+/// came by itself, for a window lets data out when ACKs arrive, and a program has no part in what is sent again. What an
+/// ACK let out may have waited for the clock as well.
+pub(crate) fn in_repair(by_itself: bool, near: &Near<'_>) -> Option<Verdict> {
+    near.has_clock_in_repairs().then(|| match by_itself {
+        true if near.runs_at_full_rate() => {
+            Verdict::likely(BandwidthSelfQueue).seen(Seen::EvenBeforeQueue)
+        }
+        true => Verdict::likely(Pacing).seen(Seen::ClockInRepair),
+        false => Verdict::possible(RecoveryLoss).seen(Seen::ClockInRepair),
     })
 }
 

@@ -93,6 +93,8 @@ pub(crate) enum Seen {
     UnfinishedPulses,
     /// Even sends that end whole.
     EvenSends,
+    /// Sends in a repair of a sender that has a clock.
+    ClockInRepair,
     /// An even stream from afar.
     EvenFromAfar,
     /// Packets that pass a tap steadily where no queue can be seen.
@@ -246,6 +248,10 @@ table! {
         "Data was left behind each time, so no program stopped there; a shaper on its own host does.";
     Pacing, S::EvenSends => [LocalQdisc, App, Sndbuf]:
         "A program's timer and a buffer that empties evenly set off whole segments, too.";
+    Pacing, S::ClockInRepair => [LocalQdisc]:
+        "A shaper on its own host spaces repeats, too.";
+    RecoveryLoss, S::ClockInRepair => [Pacing]:
+        "The sender has a clock, and by chance an ACK comes just before what that lets out.";
     Pacing, S::EvenFromAfar => [BandwidthExternal, App, Sndbuf]:
         "A path that is just full and has no queue lets packets through as evenly.";
     BandwidthSelfQueue, S::EvenBeforeQueue => [Pacing]:

@@ -169,6 +169,11 @@ impl Episodes {
         }
     }
 
+    /// Whether a timeout began the episode `id`.
+    pub(crate) fn is_behind_timeout(&self, id: u32) -> bool {
+        self.open.iter().chain(self.past.iter().rev()).any(|e| e.id == id && e.timeout)
+    }
+
     /// Whether the episode `id` is still open.
     pub(crate) fn is_open(&self, id: u32) -> bool {
         id != 0 && self.open.is_some_and(|e| e.id == id)

@@ -96,6 +96,9 @@ impl Sender {
         if event.seq <= self.flight.una {
             self.silence.on_repeat(self.flight.una, (at, event.frame), original);
         }
+        if cause == RepeatCause::Fast {
+            self.note_mending(event, at);
+        }
         self.repairs.note_repeat(event, cause == RepeatCause::Tlp);
         let originals = self.mark_repeated(event, at);
         self.list(event, at, cause, originals);
@@ -207,6 +210,19 @@ impl Sender {
         if self.repairs.episodes.end_needless(repair) && self.growth.give_back(repair) {
             self.avoidance.forget_loss();
             self.pauses.since_cut = self.pauses.since_cut.max(self.pauses.before_cut);
+        }
+    }
+
+    /// Something is sent at `at`, new or again. In a repair only the sender's host shows whether an arrival let it out.
+    pub(super) fn note_mending(&mut self, event: &Event, at: i64) {
+        if !self.repairs.episodes.is_repairing() {
+            return;
+        }
+        let Some(behind) = self.behind_arrival(event.tap) else { return };
+        let arrived = event.tap - self.terms.own_way - behind;
+        let (since, behind) = (self.sends.last, behind.min(at - arrived) - self.terms.spread);
+        if self.book.open.mending.push(at - since, behind) {
+            self.proofs.push(Proof::ByItself { since });
         }
     }
 

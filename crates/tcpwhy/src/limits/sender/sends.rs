@@ -92,8 +92,8 @@ impl Sender {
         segments: u64,
         release: Release,
     ) {
-        let short = segments as i64 * self.terms.mss.max(1) != i64::from(event.len);
-        let nxt = self.flight.nxt;
+        let (mss, nxt) = (self.terms.mss, self.flight.nxt);
+        let short = segments as i64 * mss.max(1) != i64::from(event.len);
         if event.seq > nxt {
             let flight = self.stop.evidence.in_flight + event.seq - nxt;
             self.repairs.losses.holes.push(Hole {
@@ -107,6 +107,7 @@ impl Sender {
             let segments = self.flight.segments_to_nxt;
             self.batch.add_frame(FrameEnd { segments, byte: self.flight.nxt });
         }
+        self.note_mending(event, at);
         let (before, new, frame) = (self.sends.last, self.flight.nxt - nxt, event.frame);
         let tap_gap = event.tap - self.sends.tap;
         let cause = self.cause_of(release, event, at);
@@ -116,8 +117,7 @@ impl Sender {
         // What fills the window is cut by it, not by the application.
         let room = self.window.room(self.flight.nxt);
         let ends_short = short && room >= if self.terms.shift_guessed { 1 } else { self.terms.mss };
-        let (from, mss) = (event.seq, self.terms.mss);
-        let sent = beat::Sent { at, before: last, from, short: ends_short, mss };
+        let sent = beat::Sent { at, before: last, from: event.seq, short: ends_short, mss };
         self.book.open.beats.push(&sent, &mut self.sends.beat);
         self.note_send(&NewSend { at, before, tap_gap, lag, segments, new, frame }, release);
         if short {
@@ -299,7 +299,7 @@ impl Sender {
 
     /// How long before a send that passed the tap at `tap` something arrived; `None` away from the sender, where
     /// queues make a send late, and if nothing has.
-    fn behind_arrival(&self, tap: i64) -> Option<i64> {
+    pub(super) fn behind_arrival(&self, tap: i64) -> Option<i64> {
         let arrived = self.releases.last.unwrap_or(NEVER).max(self.window.moved_at);
         (self.terms.tap_at_sender && arrived > NEVER).then(|| tap - self.terms.own_way - arrived)
     }

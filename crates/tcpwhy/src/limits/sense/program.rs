@@ -13,6 +13,15 @@ pub(crate) const PULSE_PROMPT_NS: i64 = 50_000;
 /// no chance: a writer that a full buffer blocked wakes up as late. Ours: not measured. For `pulse`.
 pub(crate) const NO_CHANCE: Share = Share(1, 64);
 
+/// What comes further behind an arrival than this share of the time since the send before it was not let out by that. Ours:
+/// an eighth, so that a slow host's answer counts as one; a clock's own sends lie so by chance one time in eight. For
+/// `pulse`.
+pub(crate) const NO_ANSWER: Share = Share(1, 8);
+
+/// Of what goes out in a repair this share came by itself where there is a clock. Ours: a quarter, for a window that
+/// conserves packets lets out most of the first round trip's (`bbr_set_cwnd_to_recover_or_restore`). For `pulse`.
+pub(crate) const BY_CLOCK: Share = Share(1, 4);
+
 /// A distance stays alike if it changes by this many times less than the time since the last arrival. A pause of a
 /// program stays alike if it changes by this many times less than it lasts. Ours: not measured. For `pulse`,
 /// `sender/writes`.

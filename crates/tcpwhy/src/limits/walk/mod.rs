@@ -182,7 +182,8 @@ impl Walker {
             && self.sender.window.room(self.sender.flight.nxt) < self.sender.terms.mss
             && self.sender.is_edge_told();
         let join = self.sender.releases.acks.is_empty();
-        self.waits.lay(Piece { start, end, base, episode, at_edge, evidence }, join);
+        let piece = Piece { start, end, base, episode, at_edge, by_itself: false, evidence };
+        self.waits.lay(piece, join);
         if self.waits.pieces.len() > PIECES {
             // New data may never end the open wait.
             self.flush(false);
@@ -215,15 +216,17 @@ impl Walker {
             self.settle_wait(release, event, at);
         }
         self.sender.take_new(event, at, lag, (release, segments));
+        self.take_proofs();
     }
 
     /// Takes down what events have proven of time that has passed.
-    fn take_proofs(&mut self) {
+    pub(super) fn take_proofs(&mut self) {
         for at in 0..self.sender.proofs.len() {
             match self.sender.proofs[at] {
                 Proof::Since { since, what } => {
                     self.waits.relabel(since, Base::Told(rule::timer::proven(what)));
                 }
+                Proof::ByItself { since } => self.waits.end_by_itself(since),
                 Proof::Episode { since, id } => self.waits.belong(since, id),
                 Proof::FullBeforeHole(wait) => {
                     self.waits.tell_flying(Base::Told(rule::window::full_before_hole(&wait)));

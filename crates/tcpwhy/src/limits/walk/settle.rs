@@ -169,7 +169,7 @@ impl Walker {
         if self.is_repairs(piece, verdict.state)
             && let Some(repair) = self.sender.repairs.episodes.verdict(piece.episode)
         {
-            verdict = Verdict::shown(repair);
+            verdict = self.clock_in(piece, repair).unwrap_or(Verdict::shown(repair));
         }
         if self.sender.terms.unanswered {
             verdict =
@@ -238,6 +238,17 @@ impl Walker {
             return Verdict::likely(State::BandwidthPolicer).seen(Seen::Policed);
         }
         verdict
+    }
+
+    /// What held the sender in the `repair` that `piece` falls into, if it has a clock. After a timeout the window is as
+    /// small as can be.
+    fn clock_in(&self, piece: &Piece, repair: State) -> Option<Verdict> {
+        let Base::Untold(wait) = piece.base else { return None };
+        let sender = &self.sender;
+        let timed_out = sender.repairs.episodes.is_behind_timeout(piece.episode);
+        let near = Near::new(&sender.book.closed, wait.round, sender.least_rtt());
+        let is_asked = repair == State::RecoveryLoss && !timed_out;
+        rule::pace::in_repair(piece.by_itself, &near).filter(|_| is_asked)
     }
 
     /// Whether a repair is what `piece` waited for if it fell into one, though else it would be `state`.

@@ -37,6 +37,7 @@ fn a_repair_ends_what_only_seems_to_hold_the_sender() {
             base,
             episode: 1,
             at_edge: true,
+            by_itself: false,
             evidence: Evidence::default(),
         };
         walker.is_repairs(&piece, state)
