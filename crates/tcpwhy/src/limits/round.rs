@@ -22,7 +22,7 @@ pub(crate) enum Phase {
     Cached,
     /// Nobody knows: the capture lacks packets.
     Unseen,
-    /// By a delay or a train of ACKs, and neither a loss nor a mark has cut the window yet.
+    /// By a delay or a train of ACKs, and neither a loss nor a mark has cut the window, or that was taken back.
     Uncut,
     /// Otherwise.
     Avoidance,

@@ -14,8 +14,8 @@ use crate::limits::beat::Beats;
 use crate::limits::pulse::Pulses;
 use crate::limits::round::{Phase, Round, is_queue};
 use crate::limits::sense::{
-    LID_ROUNDS, PLATEAU_NS, ROUNDS, ROUNDS_AFTER, ROUNDS_BEFORE, SAME_SEGMENTS, SWINGS,
-    UNCUT_LID_ROUNDS,
+    LID_ROUNDS, PLATEAU_NS, RENO_ROUNDS, ROUNDS, ROUNDS_AFTER, ROUNDS_BEFORE, SAME_SEGMENTS,
+    SWINGS, UNCUT_LID_ROUNDS,
 };
 use crate::report::Cwnd;
 
@@ -177,19 +177,23 @@ impl Rounds {
     /// of one number of segments sent, to the segment. Before the first loss four such rounds are
     /// a lid, because an open window doubles, or in congestion avoidance grows by a segment (Reno)
     /// or a twentieth (CUBIC, `bictcp_update`). After a loss the window itself may stand still that long
-    /// (CUBIC's plateau), but not for seconds.
+    /// (CUBIC's plateau), but not for seconds, nor for more rounds than Reno's would take to grow by all of it.
     pub(super) fn has_lid(&self, at: usize) -> bool {
         let this = &self.kept[at];
         let (span, rounds) = this.still;
-        if span > PLATEAU_NS && rounds >= LID_ROUNDS as u32 {
+        let lasts = span > PLATEAU_NS && rounds >= LID_ROUNDS as u32;
+        if lasts || u64::from(rounds) > RENO_ROUNDS * (this.flight_segments + 2 * SAME_SEGMENTS) {
             return true;
         }
-        if this.phase == Phase::Uncut {
-            let run = self.kept.range(at..).zip(0..).take_while(|(r, _)| r.phase == Phase::Uncut);
-            return run.into_iter().any(|(r, n)| r.still.1 >= UNCUT_LID_ROUNDS.max(n + 1));
-        }
-        if !matches!(this.phase, Phase::SlowStart | Phase::Cached) {
-            return false;
+        let stands = |least: u32| {
+            let run = self.kept.range(at..).zip(0..).take_while(|(r, _)| r.phase == this.phase);
+            run.into_iter().any(|(r, n)| r.still.1 >= least.max(n + 1))
+        };
+        match this.phase {
+            Phase::Uncut => return stands(UNCUT_LID_ROUNDS),
+            Phase::SlowStart | Phase::Cached if stands(LID_ROUNDS as u32) => return true,
+            Phase::SlowStart | Phase::Cached => {}
+            _ => return false,
         }
         let is_alike = |of: fn(&Round) -> u64| {
             let alike = |r: &&Round| {

@@ -4,7 +4,7 @@ use super::Verdict;
 use super::rivals::Seen;
 use crate::limits::near::Near;
 use crate::limits::round::Phase;
-use crate::limits::sense::{LID_ROUNDS, MAY_BE_LID, PLATEAU_NS};
+use crate::limits::sense::{LID_ROUNDS, MAY_BE_LID, PLATEAU_NS, UNCUT_LID_ROUNDS};
 use crate::limits::wait::Wait;
 use crate::report::State::{
     CwndAfterIdle, CwndAvoidance, CwndCachedSsthresh, CwndPostLoss, CwndSlowStart,
@@ -28,14 +28,19 @@ pub(super) fn holds(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
         Phase::Avoidance | Phase::Uncut if wait.is_past_pulse && near.is_paced(false) => {
             return Some(Verdict::likely(CwndAvoidance).seen(Seen::PacedFlight));
         }
-        // It stays the same for longer than CUBIC's plateau does in most of its rounds: there may be a lid.
-        Phase::Avoidance | Phase::Uncut
-            if round.still.0 > MAY_BE_LID.of(PLATEAU_NS) && round.still.1 >= LID_ROUNDS as u32 =>
-        {
+        // It stays the same for longer than CUBIC's plateau does in most of its rounds, or for as many as would be a lid
+        // if no loss had cut it: there may be one.
+        Phase::Avoidance | Phase::Uncut if may_have_lid(round.still) => {
             return Some(Verdict::likely(CwndAvoidance).seen(Seen::StillFlight));
         }
         Phase::Avoidance | Phase::Uncut => CwndAvoidance,
         Phase::Unseen => return Some(Verdict::unknown().seen(Seen::NoPhase)),
     };
     Some(if round.rtt_count > 0 { Verdict::shown(state) } else { Verdict::likely(state) })
+}
+
+/// Whether a flight that has stood still for so long, and so many rounds, may have another lid.
+fn may_have_lid((span, rounds): (i64, u32)) -> bool {
+    let is_long = span > MAY_BE_LID.of(PLATEAU_NS) && rounds >= LID_ROUNDS as u32;
+    is_long || rounds >= UNCUT_LID_ROUNDS
 }

@@ -6,8 +6,8 @@ use super::listed::ListedRound;
 use crate::limits::evidence::Evidence;
 use crate::limits::near::Rounds;
 use crate::limits::near::spacing::Spacing;
-use crate::limits::round::{Round, is_queue};
-use crate::limits::sense::{BURST_GAP_NS, LISTED_ROUNDS, NEVER, SAME_SEGMENTS};
+use crate::limits::round::{Phase, Round, is_queue};
+use crate::limits::sense::{BURST_GAP_NS, FILLS, LISTED_ROUNDS, NEVER, SAME_SEGMENTS, SWINGS};
 use crate::measure::sketch::Sketch;
 use crate::report::State;
 
@@ -60,24 +60,63 @@ impl Round {
     }
 }
 
-/// Rounds in a row without a loss, mostly released by ACKs, whose flights are one to the segment.
+/// Rounds in a row without a loss, mostly released by ACKs, whose flights are one to the segment, or two in turn: a send
+/// buffer counts what packets take of memory (`sk_wmem_queued`), which changes with how they are cut.
 #[derive(Clone, Copy, Debug, Default)]
 struct Still {
-    flight: u64,
+    /// The first two, of odd and even rounds.
+    flights: [u64; 2],
     since: i64,
     rounds: u32,
+    /// The newest, if it was limited: when it began.
+    last: Option<(u64, i64)>,
+    unmoved: Unmoved,
+}
+
+/// The largest flight of a window that nothing has cut, and how many rounds have used it since without one that is larger.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unmoved {
+    most: u64,
+    rounds: u32,
+}
+
+impl Unmoved {
+    /// Takes a round, which ACKs let out or not.
+    fn push(&mut self, round: &Round, limited: bool) -> u32 {
+        let flight = round.flight_segments;
+        if round.phase != Phase::Uncut || flight > self.most + SAME_SEGMENTS {
+            *self = Self { most: flight, rounds: 0 };
+        }
+        let is_full = FILLS.is_reached(flight, self.most) && round.edge_flight == 0;
+        self.rounds += u32::from(limited && is_full);
+        self.rounds
+    }
 }
 
 impl Still {
     /// Takes a round; for how long and how many rounds the flight has stood still with it.
     fn push(&mut self, round: &Round) -> (i64, u32) {
+        let (flight, start) = (round.flight_segments, round.start);
         let limited = round.ack_released > round.free && !round.loss;
-        if !limited || round.flight_segments.abs_diff(self.flight) > SAME_SEGMENTS {
-            *self = Self { flight: round.flight_segments, since: round.start, rounds: 0 };
+        let turn = self.rounds as usize % 2;
+        let goes_on = self.rounds >= 2 && flight.abs_diff(self.flights[turn]) <= SAME_SEGMENTS;
+        match self.last.filter(|_| limited) {
+            Some(_) if goes_on => {}
+            Some((before, since)) if is_like(flight, before) => {
+                (self.flights, self.since, self.rounds) = ([before, flight], since, 1);
+            }
+            _ => (self.flights, self.since, self.rounds) = ([flight; 2], start, 0),
         }
+        self.last = limited.then_some((flight, start));
         self.rounds += 1;
-        (round.end - self.since, self.rounds)
+        let unmoved = self.unmoved.push(round, limited);
+        (round.end - self.since, self.rounds.max(unmoved))
     }
+}
+
+/// Whether two flights may be those of one buffer in turn.
+fn is_like(a: u64, b: u64) -> bool {
+    SWINGS.is_kept(a.abs_diff(b), a.max(b))
 }
 
 /// One sender's rounds.
@@ -213,9 +252,54 @@ mod tests {
         assert_eq!(push(40, false, 1, 0), (10, 1));
         assert_eq!(push(41, false, 1, 10), (20, 2));
         assert_eq!(push(39, false, 1, 20), (30, 3), "as the first, give or take one");
-        assert_eq!(push(42, false, 1, 30), (10, 1));
-        assert_eq!(push(42, true, 1, 40), (10, 1));
-        assert_eq!(push(42, false, 0, 50), (10, 1), "a write, not a window");
+        assert_eq!(push(43, false, 1, 30), (20, 2), "the one before it, and this");
+        assert_eq!(push(43, true, 1, 40), (10, 1));
+        assert_eq!(push(43, false, 0, 50), (10, 1), "a write, not a window");
+    }
+
+    /// For how many of these the flight stood still at most.
+    fn still_behind(flights: &[u64]) -> u32 {
+        let mut still = Still::default();
+        let told = flights.iter().map(|flight_segments| {
+            let round = Round { ack_released: 1, ..Round::default() };
+            still.push(&Round { flight_segments: *flight_segments, ..round }).1
+        });
+        told.max().expect("there are some")
+    }
+
+    #[test]
+    fn flights_of_two_sizes_in_turn_stand_still_and_those_that_grow_do_not() {
+        assert_eq!(still_behind(&[30, 28, 30, 28, 30, 28, 30, 28]), 8);
+        assert_eq!(still_behind(&[20, 40, 30, 28, 30, 28]), 4, "since they do");
+        assert_eq!(still_behind(&[32, 27, 32, 27]), 1, "they differ by more than an eighth");
+        assert_eq!(still_behind(&[30, 31, 32, 33, 34, 35, 36]), 2, "a segment a round");
+        assert_eq!(still_behind(&[30, 30, 31, 31, 32, 32, 33, 33]), 4, "a segment each second");
+    }
+
+    /// For how many rounds the largest flight has not grown behind these, all used and in this phase but what `odd` makes
+    /// another.
+    fn unmoved_behind(flights: &[u64], phase: Phase, odd: impl Fn(&mut Round, usize)) -> u32 {
+        let mut still = Still::default();
+        let told = flights.iter().enumerate().map(|(number, flight_segments)| {
+            let mut round = Round { ack_released: 1, phase, ..Round::default() };
+            round.flight_segments = *flight_segments;
+            odd(&mut round, number);
+            still.push(&round).1
+        });
+        told.last().expect("there are some")
+    }
+
+    #[test]
+    fn a_window_that_nothing_has_cut_grows_across_pauses_and_signs_of_loss() {
+        let flights = [30, 28, 30, 7, 25, 28, 30, 28, 30];
+        let told = |phase| unmoved_behind(&flights, phase, |_, _| ());
+        assert_eq!(told(Phase::Uncut), 7, "all but that of 7 and of 25");
+        assert_eq!(told(Phase::Avoidance), 4, "a loss may have cut it");
+        let signs = |round: &mut Round, number| round.loss = number == 7;
+        assert_eq!(unmoved_behind(&flights, Phase::Uncut, signs), 6);
+        let written = |round: &mut Round, _| round.free = 2;
+        assert_eq!(unmoved_behind(&flights, Phase::Uncut, written), 1, "the program's");
+        assert_eq!(unmoved_behind(&[30, 31, 32, 33], Phase::Uncut, |_, _| ()), 2);
     }
 
     #[test]

@@ -83,6 +83,7 @@ struct Taken {
     exit: Option<(i64, Option<u64>, ExitCause)>,
     regain: Option<u64>,
     lost_at: Option<u64>,
+    was_cut: bool,
 }
 
 impl Growth {
@@ -93,8 +94,8 @@ impl Growth {
 
     /// A loss that `repair` mends (0 for none) cuts the window of `cwnd` segments.
     pub(crate) fn cut(&mut self, cwnd: u64, repair: u32) {
-        let Self { exit, regain, lost_at, .. } = *self;
-        self.taken_by = (repair != 0).then_some(Taken { repair, exit, regain, lost_at });
+        let Self { exit, regain, lost_at, was_cut, .. } = *self;
+        self.taken_by = (repair != 0).then_some(Taken { repair, exit, regain, lost_at, was_cut });
         (self.lost_at, self.was_cut, self.most) = (Some(cwnd), true, 0);
     }
 
@@ -105,6 +106,7 @@ impl Growth {
             return false;
         };
         (self.exit, self.regain, self.lost_at) = (taken.exit, taken.regain, taken.lost_at);
+        self.was_cut = taken.was_cut;
         self.goes_by_flights |= self.exit.is_none();
         true
     }
@@ -188,8 +190,10 @@ impl Growth {
         match self.exit {
             None => Phase::SlowStart,
             Some(_) if self.lost_at.is_some() => Phase::AfterLoss,
-            // What a loss has cut since is held by what that left.
-            Some((_, _, ExitCause::Cached)) if !self.was_cut => Phase::Cached,
+            // What a loss has cut since is held by what that left, unless that was taken back.
+            Some((_, _, ExitCause::Cached)) if !self.was_cut && !self.goes_by_flights => {
+                Phase::Cached
+            }
             Some((_, _, ExitCause::Unseen)) => Phase::Unseen,
             Some(_) if !self.was_cut => Phase::Uncut,
             Some(_) => Phase::Avoidance,

@@ -73,13 +73,17 @@ pub(crate) const LID_ROUNDS: usize = 4;
 
 /// Flights that stay the same this many rounds have a lid where no loss has cut the window. Linux v6.18
 /// `tcp_cubic.c`, `bictcp_update`: with nothing to regain a window that is used grows at least as Reno's would, by
-/// a segment in 1.9 rounds (`beta_scale`), which would be four. Reno's grows by eight. For `near/rounds`.
+/// a segment in 1.9 rounds (`beta_scale`), which would be four. Reno's grows by eight. For `near/rounds`, `rule/cwnd`.
 pub(crate) const UNCUT_LID_ROUNDS: u32 = 8;
 
 /// A window that a loss has cut stays the same for less. Linux v6.18 `tcp_cubic.c`, `bictcp_update`: the curve is
 /// 410/1024 segments a second to the third around its plateau, so it takes 2.7 s from one segment below it to one
 /// above; all others grow faster, or not at all. For `near/rounds`, `rule/cwnd`.
 pub(crate) const PLATEAU_NS: i64 = 3_000_000_000;
+
+/// A window that is used grows by a segment in as many rounds at least, since a loss cut it to no less than nothing. Linux
+/// v6.18 `tcp_cubic.c`, `bictcp_update`: as Reno's would, by a segment in 1.9 rounds (`beta_scale`). For `near/rounds`.
+pub(crate) const RENO_ROUNDS: u64 = 2;
 
 /// A window that stays the same for this share of [`PLATEAU_NS`] may have a lid. Ours: half, so that most rounds of a
 /// plateau name it. For `rule/cwnd`.
@@ -90,7 +94,7 @@ pub(crate) const MAY_BE_LID: Share = Share(1, 2);
 pub(crate) const SAME_SEGMENTS: u64 = 1;
 
 /// Flights that go up and down by more than this share of the larger swing. Ours: an eighth, more than a window
-/// grows in a round; not measured. For `near/rounds`.
+/// grows in a round; not measured. For `near/rounds`, `sender/book`.
 pub(crate) const SWINGS: Share = Share(1, 8);
 
 /// A flight of less than this share of the replayed window does not fill it. Ours: a fifth less; ACKs that are
@@ -98,7 +102,7 @@ pub(crate) const SWINGS: Share = Share(1, 8);
 pub(crate) const BELOW_WINDOW: Share = Share(4, 5);
 
 /// A flight that fills the window is no less than this share of what was in flight before: it is counted when its
-/// last was sent, and an ACK may have come meanwhile. Ours: not measured. For `sender/growth`.
+/// last was sent, and an ACK may have come meanwhile. Ours: not measured. For `sender/book`, `sender/growth`.
 pub(crate) const FILLS: Share = Share(7, 8);
 
 /// A round of slow start sends this share of what the one before it sent, or more: it doubles, or grows by half

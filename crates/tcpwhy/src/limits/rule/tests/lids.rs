@@ -15,6 +15,21 @@ fn a_flight_that_stands_still_before_the_first_loss_or_for_seconds_has_a_lid() {
     assert_eq!(after_loss((PLATEAU_NS, 200)), State::CwndAvoidance, "CUBIC's plateau");
     assert_eq!(after_loss((PLATEAU_NS + 1, 200)), State::Sndbuf);
     assert_eq!(after_loss((PLATEAU_NS + 1, 3)), State::CwndAvoidance, "three rounds");
+    // Reno's window would have grown by all of 184 segments in 372 rounds, however short.
+    assert_eq!(after_loss((1, 372)), State::CwndAvoidance);
+    assert_eq!(after_loss((1, 373)), State::Sndbuf);
+}
+
+#[test]
+fn a_flight_that_stands_still_for_eight_rounds_behind_a_loss_may_have_a_lid() {
+    let told = |rounds| {
+        let still = (RTT, rounds);
+        let of = |n: u64| Round { phase: Phase::Avoidance, still, rtt_count: 1, ..round(n, 184) };
+        let told = told_of(&closed((0..4).map(of)), 1, acked(Edge::Far));
+        (told.state, told.sure, told.alternative.contains(&State::Sndbuf))
+    };
+    assert_eq!(told(7), (State::CwndAvoidance, Sure::Shown, false));
+    assert_eq!(told(8), (State::CwndAvoidance, Sure::Likely, true));
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn what_a_needless_repair_took_is_given_back() {
     assert!(growth.give_back(7));
     assert_eq!(growth.phase(), Phase::SlowStart);
     shown(&mut growth, &[80, 84, 86, 88]);
-    assert_eq!(growth.phase(), Phase::Avoidance, "flights that creep tell that it ended");
+    assert_eq!(growth.phase(), Phase::Uncut, "flights that creep tell that it ended");
 }
 
 /// Whether slow start goes on after a needless repair, if then flights are about as large each time, in rounds of 100 with
