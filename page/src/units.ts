@@ -4,10 +4,12 @@ export type Unit = "B" | "bit/s" | "ns";
 
 const NARROW = "\u00a0";
 
-/** Three digits that count: 6.86 ms, 56.2 ms, 412 ms. */
+const HOUR = 3600e9;
+
+/** Three digits that count: 6.86 ms, 56.2 ms, 412 ms. Seconds go up to ten hours, hours to ten days. */
 export function time(ns: number): string {
   const size = Math.abs(ns);
-  const [value, unit] = size >= 1e9 ? [ns / 1e9, "s"] : size >= 1e6 ? [ns / 1e6, "ms"] : size >= 1e3 ? [ns / 1e3, "µs"] : [ns, "ns"];
+  const [value, unit] = size >= 240 * HOUR ? [ns / HOUR / 24, "d"] : size >= 10 * HOUR ? [ns / HOUR, "h"] : size >= 1e9 ? [ns / 1e9, "s"] : size >= 1e6 ? [ns / 1e6, "ms"] : size >= 1e3 ? [ns / 1e3, "µs"] : [ns, "ns"];
   return `${unit === "ns" ? Math.round(value) : three(value)}${NARROW}${unit}`;
 }
 

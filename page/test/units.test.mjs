@@ -19,6 +19,7 @@ const space = (text) => text.replace(/\u00a0/g, " ");
 test("quantities read as the command prints them", () => {
   assert.equal(space(units.time(6_858_000)), "6.86 ms");
   assert.equal(space(units.time(56_200_000)), "56.2 ms");
+  assert.equal(space(units.time(346_941e9)), "96.4 h");
   assert.equal(space(units.bytes(524_288)), "512 KiB");
   assert.equal(space(units.bytes(147)), "147 B");
   assert.equal(space(units.rate(281_000_000)), "281 Mbit/s");

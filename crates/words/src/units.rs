@@ -46,6 +46,7 @@ pub struct BitRate(pub u64);
 pub struct Seq(pub u32);
 
 const DAY_NS: i64 = 86_400_000_000_000;
+const HOUR_NS: i64 = DAY_NS / 24;
 
 impl Seq {
     /// Signed distance in bytes from `earlier` to `self`; negative when `self` is older.
@@ -282,12 +283,14 @@ impl AddAssign for Bytes {
     }
 }
 
-/// Three significant digits with the unit that fits: `63.1 ms`, `1.20 s`, `850 ns`.
+/// Three significant digits with the unit that fits: `63.1 ms`, `1.20 s`, `850 ns`. Seconds go up to ten hours, hours to ten days.
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0.unsigned_abs() as f64;
         let sign = if self.0 < 0 { "-" } else { "" };
         let (value, unit) = match ns {
+            n if n >= 10.0 * DAY_NS as f64 => (n / DAY_NS as f64, "d"),
+            n if n >= 10.0 * HOUR_NS as f64 => (n / HOUR_NS as f64, "h"),
             n if n >= 1e9 => (n / 1e9, "s"),
             n if n >= 1e6 => (n / 1e6, "ms"),
             n if n >= 1e3 => (n / 1e3, "us"),
@@ -373,6 +376,13 @@ mod tests {
         for text in ["", "10:45:49.051409000", "2026-11-21", "2026-11-21T10:45:49Z"] {
             assert_eq!(Time::from_rfc3339(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn long_spans_are_hours_and_days() {
+        let shown = [35_999, 36_000, 346_941, 863_999, 864_000, 3_456_000]
+            .map(|seconds| Duration::from_secs(seconds).to_string());
+        assert_eq!(shown, ["35999 s", "10.0 h", "96.4 h", "240 h", "10.0 d", "40.0 d"]);
     }
 
     #[test]
