@@ -212,7 +212,7 @@ impl Mending {
         })
     }
 
-    /// Whether so many came by themselves that it was no chance.
+    /// Whether enough came by themselves that it was no chance.
     pub(crate) fn have_a_clock(self) -> bool {
         self.by_itself >= ENOUGH_PULSES && BY_CLOCK.is_reached(self.by_itself, self.bursts)
     }
@@ -336,7 +336,7 @@ mod tests {
         );
     }
 
-    /// Whether bursts of a repair, 2 ms apart, had a clock, of which so many came so long behind an arrival.
+    /// Whether bursts of a repair, 2 ms apart, had a clock: `late` of them came `behind` an arrival.
     fn mended(bursts: usize, late: usize, behind: i64) -> bool {
         let mut mending = Mending::default();
         for number in 0..bursts {

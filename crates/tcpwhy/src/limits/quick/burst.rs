@@ -182,7 +182,12 @@ impl Walker {
         (self.sender.now, self.sender.frame) = (at, event.frame);
         self.sender.tally.add_frame(event.len, segments);
         self.sender.send(event, at, lag, segments, Release::Burst);
-        self.take_proofs();
+        if !self.sender.proofs.is_empty() {
+            // They speak of time that is not yet written down.
+            self.fly_on(Some(bounds));
+            self.take_proofs();
+            bounds.flies = self.flies();
+        }
         (self.sender.sends.last, self.sender.sends.tap, self.sender.sends.lag) =
             (at, event.tap, lag);
         self.sender.trips.jumps.note_lag(lag);

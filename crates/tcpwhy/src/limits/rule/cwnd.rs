@@ -39,7 +39,7 @@ pub(super) fn holds(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     Some(if round.rtt_count > 0 { Verdict::shown(state) } else { Verdict::likely(state) })
 }
 
-/// Whether a flight that has stood still for so long, and so many rounds, may have another lid.
+/// Whether a flight that has stood still for this time, and these rounds, may have another lid.
 fn may_have_lid((span, rounds): (i64, u32)) -> bool {
     let is_long = span > MAY_BE_LID.of(PLATEAU_NS) && rounds >= LID_ROUNDS as u32;
     is_long || rounds >= UNCUT_LID_ROUNDS

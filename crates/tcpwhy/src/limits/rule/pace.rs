@@ -53,7 +53,7 @@ pub(super) fn clock(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
 }
 
 /// The sender has a clock, and a repair keeps to it (`tcp_xmit_retransmit_queue` asks `tcp_pacing_check`): it held what
-/// came by itself, for a window lets data out when ACKs arrive, and a program has no part in what is sent again. What an
+/// came by itself, for a window lets data out when ACKs arrive, and a program has no part in what is retransmitted. What an
 /// ACK let out may have waited for the clock as well.
 pub(crate) fn in_repair(by_itself: bool, near: &Near<'_>) -> Option<Verdict> {
     near.has_clock_in_repairs().then(|| match by_itself {
