@@ -219,6 +219,9 @@ fn fix(page: &mut Page, fix: &Fix, label: &str, netns: Option<&str>) {
     }
 }
 
+/// Sources that a text lacks and that are named. Ours: a line of them.
+const LACKING: usize = 5;
+
 /// What a text lacks, in few lines: the sources, and how many checks each would make.
 fn lacking(page: &mut Page, snapshot: &Snapshot, judged: &Judgement) {
     let mut missing: BTreeMap<&str, u64> = BTreeMap::new();
@@ -230,12 +233,17 @@ fn lacking(page: &mut Page, snapshot: &Snapshot, judged: &Judgement) {
     }
     let mut sources: Vec<_> = missing.into_iter().collect();
     sources.sort_by_key(|(name, number)| (core::cmp::Reverse(*number), *name));
-    let told: Vec<String> =
-        sources.into_iter().map(|(name, number)| format!("{name} ({number})")).collect();
+    let mut told: Vec<String> =
+        sources.iter().take(LACKING).map(|(name, number)| format!("{name} ({number})")).collect();
+    match sources.len().saturating_sub(LACKING) {
+        0 => {}
+        1 => told.push("one more source".to_owned()),
+        more => told.push(format!("{more} more sources")),
+    }
     page.heading("Not in the text, and so not judged");
     page.wrapped(2, 4, &[plain(told.join(", "))]);
     let more =
-        "`tcpwhy check --all FILE` names these checks, `tcpwhy check` on the host makes them";
+        "`tcpwhy check --all FILE` names the checks of each, `tcpwhy check` on the host makes them";
     page.wrapped(2, 4, &[plain(more.to_owned())]);
     unread(page, snapshot);
 }

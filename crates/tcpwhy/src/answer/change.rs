@@ -4,7 +4,7 @@ use core::cmp::Reverse;
 
 use super::words::Ends;
 use crate::gain;
-use crate::report::{Connection, Finding, Gain};
+use crate::report::{Connection, Finding, Gain, Remedy};
 
 /// A row of "would be faster".
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -23,26 +23,18 @@ pub(crate) struct Change<'a> {
 pub(crate) fn of<'a>(connection: &Connection, finding: &'a Finding) -> Vec<Change<'a>> {
     let main = super::main(connection).map_or(1, |main| main.0);
     let ends = finding.from.as_deref().map_or(Ends::of(main), Ends::from);
-    let of_remedies = finding.remedies.iter().filter_map(|remedy| {
-        let predicted = remedy.predicted_ns?;
-        let set = remedy.set.as_deref()?;
-        let label = match (set, set.rsplit_once('=')) {
-            ("again", _) => "client: reuse the connection".to_owned(),
-            (_, Some((key, value))) if key.ends_with("initcwnd") => {
+    let of_remedies = listed(finding).map(|(remedy, initcwnd, gain)| {
+        let label = match initcwnd {
+            None => "client: reuse the connection".to_owned(),
+            Some(value) => {
                 format!(
                     "{}: route with initcwnd {value}",
                     remedy.on.as_deref().unwrap_or(ends.sender)
                 )
             }
-            _ => return None,
         };
         let command = remedy.command.as_deref();
-        Some(Change {
-            label,
-            gain: Some(gain::of_prediction(predicted)),
-            code: &finding.code,
-            command,
-        })
+        Change { label, gain: Some(gain), code: &finding.code, command }
     });
     let mut changes: Vec<Change<'a>> = of_remedies.collect();
     if changes.is_empty()
@@ -54,6 +46,26 @@ pub(crate) fn of<'a>(connection: &Connection, finding: &'a Finding) -> Vec<Chang
     }
     changes.sort_by_key(|change| Reverse(change.gain.map_or(-1, super::worth)));
     changes
+}
+
+/// The remedies that are changes of their own, each with its first window (`None`: a connection that is open already) and what it
+/// would save.
+fn listed(finding: &Finding) -> impl Iterator<Item = (&Remedy, Option<&str>, Gain)> {
+    finding.remedies.iter().filter_map(|remedy| {
+        let gain = gain::of_prediction(remedy.predicted_ns?);
+        let set = remedy.set.as_deref()?;
+        match set.rsplit_once('=') {
+            _ if set == "again" => Some((remedy, None, gain)),
+            Some((key, value)) if key.ends_with("initcwnd") => Some((remedy, Some(value), gain)),
+            _ => None,
+        }
+    })
+}
+
+/// What the best change against `finding` would save, as [`of`] lists it.
+pub(crate) fn gain(finding: &Finding) -> Option<Gain> {
+    let best = listed(finding).map(|(_, _, gain)| gain).max_by_key(|gain| super::worth(*gain));
+    best.or(finding.gain)
 }
 
 /// What would take away the cause that `code` tells of; `None` where nothing would, or nothing is to be changed.

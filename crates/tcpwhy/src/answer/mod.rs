@@ -42,7 +42,7 @@ pub(crate) fn causes(connection: &Connection) -> Vec<&Finding> {
     }
     standing.retain(|each| find::is_failure(each) || each.cost_ns > 0);
     // What would be saved, else the time in which it was seen; equal ones keep the order of their cost.
-    let ranked_by = |finding: &Finding| finding.gain.map_or(finding.cost_ns, worth).max(0);
+    let ranked_by = |finding: &Finding| change::gain(finding).map_or(finding.cost_ns, worth).max(0);
     standing.sort_by_key(|each| (!find::is_failure(each), Reverse(ranked_by(each))));
     standing
 }
@@ -85,10 +85,11 @@ pub(crate) fn said(connection: &Connection) -> Vec<String> {
     if is_idle {
         said.push(sentence::of_idleness(connection, idle));
     }
-    if share(first) < SINGLE_PERCENT {
+    let named: Vec<_> = named.collect();
+    if named.iter().all(|(_, each)| share(each) < SINGLE_PERCENT) {
         said.push("No single cause holds most of the time.".to_owned());
     }
-    said.extend(named.map(|(at, each)| sentence::of(connection, each, at == 0)));
+    said.extend(named.into_iter().map(|(at, each)| sentence::of(connection, each, at == 0)));
     said.extend(wrong);
     said
 }

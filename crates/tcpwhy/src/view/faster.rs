@@ -147,7 +147,9 @@ pub(super) fn figures(gain: Gain) -> (String, String) {
         return (after(best_ns), "nothing".to_owned());
     }
     // A range is given by its ends, and the time by what can be hoped for.
-    if by == PredictedBy::Model || most - least < NARROW_PERCENT {
+    // The best guess of a model that is nothing leaves what may be saved at most.
+    let is_one = by == PredictedBy::Model && share(best_ns) >= 0.5;
+    if is_one || most - least < NARROW_PERCENT {
         (after(best_ns), format!("{:.0} %", share(best_ns)))
     } else if least < WORTH_PERCENT {
         (after(high_ns), format!("to {most:.0} %"))

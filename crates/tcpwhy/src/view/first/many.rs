@@ -64,8 +64,13 @@ pub(super) fn write(page: &mut Page, report: &Report, options: &Options) {
         page.wrapped(2, 4, &[(Ink::Faint, text)]);
     }
     page.blank();
-    let hint = "--connection N shows one of them, --full all that was found. ! did not work.";
-    page.wrapped(0, 0, &[(Ink::Faint, hint.to_owned())]);
+    let mark = if rows.iter().any(|row| row.connection.failure.is_some()) {
+        " ! did not work."
+    } else {
+        ""
+    };
+    let hint = format!("--connection N shows one of them, --full all that was found.{mark}");
+    page.wrapped(0, 0, &[(Ink::Faint, hint)]);
 }
 
 /// A connection, or several that failed in one way.
