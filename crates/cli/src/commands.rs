@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cmd::{check, doc, lab, live, predict, record, repro, whatif};
+use crate::cmd::{check, doc, generate, lab, live, predict, record, repro, summary, whatif};
 use crate::flags::ExplainFlags;
 
 /// Tells why a TCP transfer took as long as it did, from a capture of it.
@@ -50,10 +50,16 @@ pub enum Command {
     /// Show what holds the connections that are open now
     #[command(after_help = live::AFTER)]
     Live(live::LiveFlags),
+    /// Rank what to change where, over a folder of tables
+    #[command(after_help = summary::AFTER)]
+    Summary(summary::SummaryFlags),
     /// Print a captured connection as a packetdrill script
     Repro(repro::ReproFlags),
     /// Print an empty page for the browser: captures dropped on it are explained there, and nothing is uploaded
     Page,
     /// Explain a finding, a check, a state, a term, a kernel setting, a route metric or a socket option
     Doc(doc::DocFlags),
+    /// Print manual pages, completions for shells, and the schemas of answers
+    #[command(after_help = generate::AFTER)]
+    Generate(generate::GenerateFlags),
 }

@@ -1,6 +1,11 @@
 //! What the exit status says.
 
+use std::fmt::Display;
 use std::process::ExitCode;
+
+use tcpwhy::report::Damage;
+
+use crate::complain;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -19,15 +24,61 @@ pub enum Exit {
     OfCommand(u8),
 }
 
+/// Why a command has no answer, and how it ends.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{why}")]
+pub struct Refused {
+    /// How it ends.
+    pub exit: Exit,
+    /// What is wrong, in words.
+    pub why: String,
+    /// The file that it is about, where it is one.
+    pub at: Option<At>,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct At {
+    /// Its name.
+    pub file: String,
+    /// Where in it.
+    pub damage: Option<Damage>,
+}
+
+impl Refused {
+    /// The command makes no sense.
+    pub fn usage(why: impl Display) -> Self {
+        Self { exit: Exit::Usage, why: why.to_string(), at: None }
+    }
+
+    /// Something cannot be read.
+    pub fn unreadable(why: impl Display) -> Self {
+        Self { exit: Exit::Unreadable, why: why.to_string(), at: None }
+    }
+
+    /// Says so on standard error.
+    pub(crate) fn told(&self) -> Exit {
+        complain(&self.why);
+        self.exit
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Analysed => 0,
-            Exit::Found => 1,
-            Exit::Usage => 2,
-            Exit::Unreadable => 3,
-            Exit::Internal => 4,
-            Exit::OfCommand(status) => status,
-        })
+        Self::from(exit.status())
+    }
+}
+
+impl Exit {
+    /// The number that the process ends with.
+    pub const fn status(self) -> u8 {
+        match self {
+            Self::Analysed => 0,
+            Self::Found => 1,
+            Self::Usage => 2,
+            Self::Unreadable => 3,
+            Self::Internal => 4,
+            Self::OfCommand(status) => status,
+        }
     }
 }

@@ -8,6 +8,7 @@
 //! Nothing here judges packets; that is the core's. Files, terminals, signals and the environment
 //! are touched here and nowhere else.
 
+pub mod ask;
 pub mod choose;
 pub mod cmd;
 pub mod commands;
@@ -30,7 +31,6 @@ mod tables;
 mod whole;
 pub mod window;
 
-use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::panic::{self, PanicHookInfo, UnwindSafe};
@@ -43,12 +43,13 @@ use tcpwhy::manual::distance;
 
 use commands::{Command, Flags};
 use exit::Exit;
+use flags::ExplainFlags;
 use options::{Options, OptionsError, Surroundings};
 
-/// Runs the command line of this process.
-pub fn run() -> Exit {
+/// Runs a command line, the program's name first: that of this process, or what a program around it was given.
+pub fn run(words: Vec<OsString>) -> Exit {
     panic::set_hook(Box::new(own_up));
-    or_internal(command)
+    or_internal(|| command(words))
 }
 
 /// Carries out `work`. A panic in it is a mistake of ours, and [`own_up`] has reported it.
@@ -67,8 +68,7 @@ fn own_up(panic: &PanicHookInfo<'_>) {
     ));
 }
 
-fn command() -> Exit {
-    let mut words: Vec<OsString> = env::args_os().collect();
+fn command(mut words: Vec<OsString>) -> Exit {
     // As git has it: before the command, too, where all other flags are those of `explain`.
     let is_first = words.get(1).is_some_and(|word| word == "--no-pager");
     if is_first {
@@ -81,39 +81,45 @@ fn command() -> Exit {
     if flags.no_pager || is_first {
         pager::switch_off();
     }
-    let explain = match flags.command {
-        Some(Command::Explain(explain)) => explain,
-        Some(Command::Lab(command)) => {
-            return cmd::lab::run(&command, &Surroundings::of_process());
-        }
-        Some(Command::Record(record)) => {
-            return cmd::record::run(&record, &Surroundings::of_process());
-        }
-        Some(Command::Check(check)) => {
-            return told(cmd::check::run(&check, &Surroundings::of_process()));
-        }
-        Some(Command::Live(live)) => {
-            return told(cmd::live::run(&live, &Surroundings::of_process()));
-        }
-        Some(Command::Repro(repro)) => return told(cmd::repro::run(&repro)),
-        Some(Command::Whatif(whatif)) => return told(cmd::whatif::run(&whatif)),
-        Some(Command::Predict(predict)) => return cmd::predict::run(&predict),
-        Some(Command::Page) => return told(cmd::page::run()),
-        Some(Command::Doc(doc)) => {
-            return told(cmd::doc::run(&doc, &Surroundings::of_process()));
-        }
-        None => flags.explain,
-    };
-    if let Some(meant) = mistyped(&explain.files) {
+    let around = Surroundings::of_process();
+    match flags.command {
+        None => explain(&flags.explain, &around),
+        Some(Command::Explain(flags)) => explain(&flags, &around),
+        Some(other) => carry_out(other, &around),
+    }
+}
+
+fn explain(flags: &ExplainFlags, around: &Surroundings) -> Exit {
+    if let Some(meant) = mistyped(&flags.files) {
         complain(&meant);
         return Exit::Usage;
     }
-    let around = Surroundings::of_process();
-    let ran = match Options::check(&explain, &around) {
-        Ok(options) => cmd::explain::run(options, &around),
-        Err(error) => return refuse(&error),
-    };
-    told(ran)
+    match Options::check(flags, around) {
+        Ok(options) => told(cmd::explain::run(options, around)),
+        Err(error) => refuse(&error),
+    }
+}
+
+fn carry_out(command: Command, around: &Surroundings) -> Exit {
+    told(match command {
+        Command::Explain(flags) => return explain(&flags, around),
+        Command::Lab(flags) => return cmd::lab::run(&flags, around),
+        Command::Record(flags) => return cmd::record::run(&flags, around),
+        Command::Predict(flags) => return cmd::predict::run(&flags),
+        Command::Check(flags) => cmd::check::run(&flags, around),
+        Command::Live(flags) => cmd::live::run(&flags, around),
+        Command::Repro(flags) => cmd::repro::run(&flags),
+        Command::Whatif(flags) => cmd::whatif::run(&flags),
+        Command::Summary(flags) => cmd::summary::run(&flags, around),
+        Command::Generate(flags) => cmd::generate::run(&flags, whole_command()),
+        Command::Page => cmd::page::run(),
+        Command::Doc(flags) => cmd::doc::run(&flags, around),
+    })
+}
+
+/// All commands with their flags.
+fn whole_command() -> clap::Command {
+    Flags::command()
 }
 
 /// What to say where the first file is none and its name is nearly a command's.

@@ -3,5 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    tcpwhy_cli::cmd::lab::inner().unwrap_or_else(|| tcpwhy_cli::run().into())
+    let words: Vec<_> = std::env::args_os().collect();
+    tcpwhy_cli::cmd::lab::inner(&words).unwrap_or_else(|| tcpwhy_cli::run(words).into())
 }

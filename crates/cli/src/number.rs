@@ -3,6 +3,8 @@
 use std::num::NonZero;
 use std::time::Duration;
 
+use tcpwhy::units::Time;
+
 /// A number of threads.
 pub(crate) fn threads(text: &str) -> Result<NonZero<usize>, String> {
     text.parse().map_err(|_| {
@@ -16,6 +18,18 @@ pub(crate) fn top(text: &str) -> Result<u32, String> {
     number.ok_or_else(|| {
         "give a whole number from 1 on; totals count every connection all the same".to_owned()
     })
+}
+
+/// How many lines of a list are shown.
+pub(crate) fn lines(text: &str) -> Result<usize, String> {
+    let number: Option<usize> = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "give a whole number from 1 on".to_owned())
+}
+
+/// A day.
+pub(crate) fn day(text: &str) -> Result<String, String> {
+    let is_day = text.len() == 10 && Time::from_rfc3339(&format!("{text}T00:00:00Z")).is_some();
+    is_day.then(|| text.to_owned()).ok_or_else(|| "give a day as 2026-11-29".to_owned())
 }
 
 /// A connection's number in the report.

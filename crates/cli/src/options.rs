@@ -97,8 +97,8 @@ pub struct Parquet {
     pub folder: PathBuf,
     /// Whose captures these are.
     pub host: Option<String>,
-    /// What the captures are called: a run of the same replaces what this one wrote.
-    pub captures: Vec<String>,
+    /// The captures: a run of the same replaces what this one wrote.
+    pub captures: Vec<Input>,
 }
 
 /// Why the options cannot be carried out.
@@ -121,6 +121,9 @@ pub enum OptionsError {
         "this tcpwhy was built without tables: `cargo build --features tables` builds it with them"
     )]
     NoTables,
+    /// `--host`, which is a part of the path of each table.
+    #[error("--host: {0}")]
+    Host(String),
     /// No input can be opened.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Open(Vec<OpenError>),
@@ -283,8 +286,11 @@ fn parquet(flags: &ExplainFlags, inputs: &[Input]) -> Result<Option<Parquet>, Op
     if !cfg!(feature = "tables") {
         return Err(OptionsError::NoTables);
     }
-    let captures = inputs.iter().map(Input::place).collect();
-    Ok(Some(Parquet { folder, host: flags.host.clone(), captures }))
+    #[cfg(feature = "tables")]
+    if let Some(host) = &flags.host {
+        tcpwhy_tables::check_name(host).map_err(|why| OptionsError::Host(why.to_string()))?;
+    }
+    Ok(Some(Parquet { folder, host: flags.host.clone(), captures: inputs.to_vec() }))
 }
 
 /// Rows of a table unless `--top` says otherwise.

@@ -12,15 +12,22 @@ use crate::options::Parquet;
 pub(crate) fn write(report: &Report, parquet: &Parquet) -> anyhow::Result<String> {
     use tcpwhy_tables::{Writer, run_name};
 
+    use crate::read::Input;
+
     let Parquet { folder, host, captures } = parquet;
     // A pipe has no name of its own: its first connection's time tells runs apart.
-    let piped = captures.iter().any(|name| name == "-");
+    let piped = captures.contains(&Input::Stdin);
     let start = report.connections.first().filter(|_| piped).map(|first| first.start.as_str());
-    let run = run_name(captures.iter().map(String::as_str).chain(start));
+    let start = start.map(|start| start.as_bytes().to_owned());
+    let run = run_name(captures.iter().map(Input::beginning).chain(start));
     let mut writer = Writer::begin(folder, &run, host.as_deref())?;
     writer.push(&report.connections)?;
     let written = writer.finish()?;
-    let rows = written.rows.iter().map(|(table, rows)| format!("{rows} {}", table.name()));
+    let rows = written.rows.iter().map(|(table, rows)| {
+        let name = table.name();
+        let name = if *rows == 1 { name.trim_end_matches('s') } else { name };
+        format!("{rows} {name}")
+    });
     let rows = rows.collect::<Vec<_>>().join(", ");
     Ok(format!("wrote {}: {}", folder.display(), if rows.is_empty() { "no rows" } else { &rows }))
 }

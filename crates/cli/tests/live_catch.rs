@@ -93,7 +93,7 @@ fn a_sender_whose_window_is_shut_is_captured_alone_and_explained() {
     let report = finish(tcpwhy().args(["--json", file]).output().expect("it starts"));
     let report: Value = serde_json::from_str(&report.stdout).expect("a report");
     let connections = report["connections"].as_array().expect("a list");
-    assert_eq!(connections.len(), 1, "of two senders");
+    assert_eq!(connections.len(), 1, "of two senders: {connections:#?}");
     let client = connections[0]["client"].as_str().expect("an end");
     assert!(client.ends_with(&format!(":{port}")), "{client}");
     assert!(

@@ -3,31 +3,16 @@
 #![cfg(feature = "tables")]
 
 mod common;
+#[path = "../../tables/tests/folder/mod.rs"]
+mod folder;
 
 use std::fs;
 use std::path::Path;
 
 use common::{Pcap, in_repository, run, run_with_stdin};
+use folder::files;
 use serde_json::Value;
 use tempfile::TempDir;
-
-/// Files of the folder, by their path in it, in order.
-fn files(folder: &Path) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                found.push(path.strip_prefix(folder).expect("inside").display().to_string());
-            }
-        }
-    }
-    found.sort();
-    found
-}
 
 /// Runs on `capture` into `folder`; what was said.
 fn write(capture: &Path, folder: &Path, host: &[&str]) -> String {
@@ -52,14 +37,18 @@ fn as_many_rows_as_the_json_has_items() {
         let directions = connection["directions"].as_array().expect("two");
         directions.iter().map(|direction| count(&direction[list])).sum()
     };
+    let rows =
+        |number: usize, of: &str| format!("{number} {of}{}", if number == 1 { "" } else { "s" });
     let expected = format!(
-        "wrote {}: 1 connections, {} transfers, {} requests, {} limits, {} rounds, {} findings\n",
+        "wrote {}: 1 connection, {}, {}, {}, {}, {}, {}\n",
         folder.path().display(),
-        count(&connection["transfers"]),
-        count(&connection["exchanges"]),
-        both("limits"),
-        both("rounds"),
-        count(&connection["findings"]),
+        rows(count(&connection["transfers"]), "transfer"),
+        rows(count(&connection["exchanges"]), "request"),
+        rows(both("limits"), "limit"),
+        rows(both("rounds"), "round"),
+        rows(count(&connection["findings"]), "finding"),
+        // Those of the first screen, which no part of the JSON lists.
+        rows(3, "change"),
     );
     assert_eq!(said, expected);
     assert!(both("rounds") > 3, "{said}");
@@ -94,10 +83,19 @@ fn a_folder_without_tcp_is_no_rows_and_one_that_cannot_be_is_said() {
     let refused = run(&[capture, "--parquet", file.to_str().expect("text")]);
     assert_ne!(refused.status, Some(0));
     assert!(refused.stderr.contains(&format!("cannot write {}", file.display())), "{refused:?}");
+}
 
+#[test]
+fn a_host_that_can_be_no_folder_is_refused_before_anything_is_read() {
+    let folder = TempDir::new().expect("a folder");
     let named = folder.path().join("u");
-    let refused = run(&[capture, "--parquet", named.to_str().expect("text"), "--host", "../x"]);
-    assert!(refused.stderr.contains("cannot be a part of a path"), "{refused:?}");
+    let args = ["missing.pcap", "--parquet", named.to_str().expect("text"), "--host"];
+    for host in ["../x", "", ".a", "a b"] {
+        let refused = run(&[&args[..], &[host]].concat());
+        assert_eq!(refused.status, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains("cannot be a part of a path"), "{refused:?}");
+    }
+    assert!(run(&[&args[..], &["web-1.a_b"]].concat()).stderr.contains("missing.pcap"));
     assert!(!named.exists());
 }
 

@@ -33,7 +33,7 @@ const GROUP_ROWS: usize = 1 << 16;
 const GROUP_BYTES: usize = 32 << 20;
 
 /// A partition's value where nothing is known: Hive's, which is read as null.
-const NOTHING_KNOWN: &str = "__HIVE_DEFAULT_PARTITION__";
+pub(crate) const NOTHING_KNOWN: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// The file in a folder of unfinished files that its writer holds locked.
 const LOCK: &str = "lock";
@@ -96,13 +96,14 @@ pub struct Written {
     pub rows: BTreeMap<Table, usize>,
 }
 
-/// A name for a run over captures that are called so, in this order.
-pub fn run_name<'a>(captures: impl IntoIterator<Item = &'a str>) -> String {
+/// A name for a run over captures that are told apart by these, in this order.
+pub fn run_name(captures: impl IntoIterator<Item = impl AsRef<[u8]>>) -> String {
     let mut hasher = XxHash64::with_seed(0);
     for capture in captures {
-        hasher.write(capture.as_bytes());
-        // What no name has, so that "a", "b" are not "ab".
-        hasher.write_u8(0);
+        let bytes = capture.as_ref();
+        // So that "a", "b" are not "ab".
+        hasher.write_u64(bytes.len() as u64);
+        hasher.write(bytes);
     }
     format!("{:016x}", hasher.finish())
 }
@@ -299,7 +300,11 @@ fn at<T>(path: &Path, done: io::Result<T>) -> Result<T, WriteError> {
     done.map_err(|source| WriteError::File { path: path.to_owned(), source })
 }
 
-fn check_name(name: &str) -> Result<(), WriteError> {
+/// Whether this can be the name of a run or of a host in the path of a file.
+///
+/// # Errors
+/// It cannot.
+pub fn check_name(name: &str) -> Result<(), WriteError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
         return Err(WriteError::Name(name.to_owned()));

@@ -1,5 +1,7 @@
 //! Tables of real captures: what is in them, and what is in the folder they are written to.
 
+mod folder;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::Path;
@@ -8,6 +10,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
+use folder::files;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use tcpwhy::report::{Connection, Report};
 use tcpwhy::session::Session;
@@ -92,7 +95,7 @@ fn every_column_is_documented_and_says_its_unit() {
     // What counts things that are named by the column itself.
     let counts = ["connection", "stream", "packets", "requests", "status", "transfer", "request"]
         .into_iter()
-        .chain(["request_transfer", "response_transfer", "round", "finding"])
+        .chain(["request_transfer", "response_transfer", "round", "finding", "rank"])
         .chain(["client_port", "server_port", "first_frame", "last_frame"]);
     let counts: BTreeSet<_> = counts.collect();
     let units = ["_ns", "_bytes", "_bps", "_segments"];
@@ -113,25 +116,6 @@ fn every_column_is_documented_and_says_its_unit() {
             }
         }
     }
-}
-
-/// Files of a folder, by their path in it.
-fn files(folder: &Path) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let name = path.strip_prefix(folder).expect("inside");
-                found.push(name.to_str().expect("text").to_owned());
-            }
-        }
-    }
-    found.sort();
-    found
 }
 
 fn rows(path: &Path) -> usize {

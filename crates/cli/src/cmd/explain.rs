@@ -11,13 +11,14 @@ use tcpwhy::capture::QualityKind;
 use tcpwhy::evidence::lay_beside;
 use tcpwhy::evidence::{self, Evidence};
 use tcpwhy::report::{Capture, Report, With};
+use tcpwhy::tracker::Config;
 use tcpwhy::view::{self, StandIns};
 use tcpwhy_model::whatif;
 
 use super::signals::stop_on_signals;
 use super::{hosts, live};
 use crate::choose::{self, NoSuchConnection};
-use crate::exit::Exit;
+use crate::exit::{At, Exit, Refused};
 use crate::fail;
 use crate::options::{Form, Options, Surroundings};
 use crate::read::{
@@ -63,7 +64,7 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
     });
     let snapshots = snapshots.collect::<anyhow::Result<Vec<_>>>()?;
     let mut screen = screen(&options, around);
-    let (config, threads) = (options.config(), options.threads);
+    let config = options.config();
     let mut tick = |run: &mut Run, progress: Progress| {
         if screen.wants_preview(&progress) {
             let began = Instant::now();
@@ -79,13 +80,8 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
         screen.draw_progress(&progress);
     };
     let beside = beside::without_host_texts(read_evidence(&options.with), &texts);
-    let (mut report, mut evidence) =
-        read_attached(&options.inputs, &config, threads, &beside, &stop, &mut tick);
+    let mut report = read(&options, &config, beside, &stop, &mut tick);
     screen.clear();
-    evidence.extend(beside);
-    let rate = options.rate.as_ref();
-    evidence.extend(rate.map(|rate| Evidence::of_rate(&format!("--rate {}", rate.text), rate.bps)));
-    evidence::apply(&mut report, &evidence);
     for (host, path, snapshot) in &snapshots {
         if lay_beside(&mut report, host, snapshot) == 0 {
             complain(&format!(
@@ -98,6 +94,61 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
     let exit = finish(report, &options)?;
     let judged = beside::below(&hosts, has_unreadable, &options)?;
     Ok(if exit == Exit::Analysed { judged } else { exit })
+}
+
+/// What the packets show, with the evidence beside them.
+fn read(
+    options: &Options,
+    config: &Config,
+    beside: Vec<Evidence>,
+    stop: &AtomicBool,
+    tick: &mut dyn FnMut(&mut Run, Progress),
+) -> Report {
+    let (mut report, mut evidence) =
+        read_attached(&options.inputs, config, options.threads, &beside, stop, tick);
+    evidence.extend(beside);
+    let rate = options.rate.as_ref();
+    evidence.extend(rate.map(|rate| Evidence::of_rate(&format!("--rate {}", rate.text), rate.bps)));
+    evidence::apply(&mut report, &evidence);
+    report
+}
+
+/// The whole report, for a program that asks; with what packets were kept for graphs where these are wanted.
+///
+/// # Errors
+/// Nothing could be read, or no connection is of that number.
+pub(crate) fn asked(
+    mut options: Options,
+    graphs: bool,
+    stop: &AtomicBool,
+    tick: &mut dyn FnMut(Progress),
+    remarked: &mut dyn FnMut(&str),
+) -> Result<Report, Refused> {
+    if let [text, ..] = &*sorted(&mut options, stop) {
+        let why = format!("{} is what a host's tools printed: ask check() about it", text.name());
+        return Err(Refused::usage(why));
+    }
+    options.inputs = by_first_packet(options.inputs).map_err(Refused::usage)?;
+    let config = Config { detail: true, trails: graphs, ..options.config() };
+    let beside = read_evidence(&options.with);
+    let mut report = read(&options, &config, beside, stop, &mut |_, progress| tick(progress));
+    let remarks: Vec<_> = report.captures.iter().filter_map(remark).collect();
+    if report.captures.iter().all(|capture| capture.packets == 0 && capture.error.is_some()) {
+        let at = report
+            .captures
+            .first()
+            .map(|capture| At { file: capture.source.clone(), damage: capture.damage });
+        return Err(Refused { at, ..Refused::unreadable(remarks.join("; ")) });
+    }
+    for remark in &remarks {
+        remarked(remark);
+    }
+    shape(&mut report, &options).map_err(Refused::usage)?.as_deref().into_iter().for_each(remarked);
+    if options.predict {
+        whatif::advise(&mut report);
+    }
+    answer::fill(&mut report);
+    Ok(report)
 }
 
 /// Puts each input where its kind belongs. Packets stay. Traces, and what sockets and counters say, go beside them.
@@ -213,7 +264,8 @@ fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
 
 /// What is to be said about a capture that was not read to its end, or held nothing of use.
 fn remark(capture: &Capture) -> Option<String> {
-    let Capture { source, packets, tcp_segments, icmp_errors, skipped, quality, error } = capture;
+    let Capture { source, packets, tcp_segments, icmp_errors, skipped, quality, error, .. } =
+        capture;
     let source = spoken(source);
     let counted = if *packets == 1 { "1 packet".to_owned() } else { format!("{packets} packets") };
     let cut = || quality.iter().find(|remark| remark.kind == CUT_SHORT).map(|cut| &cut.note);

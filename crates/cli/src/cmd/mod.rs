@@ -3,6 +3,7 @@
 pub mod check;
 pub mod doc;
 pub mod explain;
+pub mod generate;
 mod hosts;
 pub mod lab;
 pub mod live;
@@ -12,4 +13,5 @@ pub mod predict;
 pub mod record;
 pub mod repro;
 mod signals;
+pub mod summary;
 pub mod whatif;

@@ -8,64 +8,64 @@ use tcpwhy::report::{Connection, Report};
 use tcpwhy::tracker::Config;
 use tcpwhy_model::whatif;
 
-use crate::exit::Exit;
+use crate::choose;
+use crate::exit::Refused;
 use crate::read::{Input, read_all};
-use crate::{choose, complain};
 
-/// Reads a capture, and takes the connection with this number, else the one with the most payload. If
-/// something is wrong, it complains and returns the exit for that.
+/// Reads a capture, and takes the connection with this number, else the one with the most payload. What does not keep
+/// it from that is `remarked`.
 pub(super) fn connection(
     input: &Input,
     number: Option<u64>,
     reads_again: bool,
     stop: &AtomicBool,
-) -> Result<Connection, Exit> {
+    remarked: &mut dyn FnMut(&str),
+) -> Result<Connection, Refused> {
     check(input)?;
     if reads_again && !input.can_be_reread() {
-        complain("the capture is read twice: name a file, not a pipe");
-        return Err(Exit::Usage);
+        return Err(Refused::usage("the capture is read twice: name a file, not a pipe"));
     }
-    let mut report =
-        report(input, Config { detail: true, passed: true, ..Config::default() }, stop)?;
-    if let Some(number) = number
-        && let Err(error) = choose::only(&mut report, number)
-    {
-        complain(&error.to_string());
-        return Err(Exit::Usage);
+    let config = Config { detail: true, passed: true, ..Config::default() };
+    let mut report = report(input, config, stop, remarked)?;
+    if let Some(number) = number {
+        choose::only(&mut report, number).map_err(Refused::usage)?;
     }
-    most_data(report).ok_or_else(|| {
-        complain(&format!("{} holds no connection", input.name()));
-        Exit::Unreadable
-    })
+    let nothing = || Refused::unreadable(format!("{} holds no connection", input.name()));
+    most_data(report).ok_or_else(nothing)
 }
 
 /// Whether it can be read at all.
-fn check(input: &Input) -> Result<(), Exit> {
-    input.check().map_err(|error| {
-        complain(&error.to_string());
-        Exit::Unreadable
-    })
+fn check(input: &Input) -> Result<(), Refused> {
+    input.check().map_err(Refused::unreadable)
 }
 
-/// What a capture shows. If something is wrong, it complains and returns the exit for that.
-pub(super) fn report(input: &Input, config: Config, stop: &AtomicBool) -> Result<Report, Exit> {
+/// What a capture shows. That it could be read only in part is `remarked`.
+pub(super) fn report(
+    input: &Input,
+    config: Config,
+    stop: &AtomicBool,
+    remarked: &mut dyn FnMut(&str),
+) -> Result<Report, Refused> {
     check(input)?;
     let report = read_all(std::slice::from_ref(input), config, 1, stop, &mut |_, _| {});
     let name = input.name();
     if let Some(error) = report.captures.iter().find_map(|capture| capture.error.as_ref()) {
         if report.connections.is_empty() {
-            complain(&format!("cannot read {name}: {error}"));
-            return Err(Exit::Unreadable);
+            return Err(Refused::unreadable(format!("cannot read {name}: {error}")));
         }
-        complain(&format!("{name} was read only in part: {error}"));
+        remarked(&format!("{name} was read only in part: {error}"));
     }
     Ok(report)
 }
 
-/// What a page shows of a capture. If something is wrong, it complains and returns the exit for that.
-pub(super) fn for_page(input: &Input, stop: &AtomicBool) -> Result<Report, Exit> {
+/// What a page shows of a capture; as [`report`].
+pub(super) fn for_page(
+    input: &Input,
+    stop: &AtomicBool,
+    remarked: &mut dyn FnMut(&str),
+) -> Result<Report, Refused> {
     let config = Config { detail: true, predicts: true, trails: true, ..Config::default() };
-    let mut report = report(input, config, stop)?;
+    let mut report = report(input, config, stop, remarked)?;
     fill(&mut report);
     Ok(report)
 }

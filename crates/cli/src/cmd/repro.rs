@@ -60,9 +60,9 @@ impl From<Host> for repro::Host {
 pub fn run(flags: &ReproFlags) -> anyhow::Result<Exit> {
     let input = Input::named(&flags.file);
     let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
-    let connection = match one::connection(&input, flags.connection, true, &stop) {
+    let connection = match one::connection(&input, flags.connection, true, &stop, &mut complain) {
         Ok(connection) => connection,
-        Err(exit) => return Ok(exit),
+        Err(refused) => return Ok(refused.told()),
     };
     let host = flags.of.map_or_else(|| sender(&connection), repro::Host::from);
     let packets = packets(&input, &connection).context("cannot read the packets again")?;

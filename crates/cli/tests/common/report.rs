@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 
 use tcpwhy::report::{
     Answers, Beside, CallsIn, Capture, Ceiling, CeilingKind, ClearError, Command,
-    CongestionControl, Connection, Cwnd, Direction, Early, EarlyKind, End, Ending, EndingKind,
-    Events, Evidence, Exchange, FORMAT, FailedPeer, Failure, FailureKind, Finding, FrameRange,
-    Gain, Http, IcmpErrors, IdleRestart, InFlightAtLoss, InitialWindow, Limit, LimitEvidence, Link,
-    LinkRate, LongestCall, Lookup, LossPattern, LossToldBy, LostAt, LowHigh, Names, Part, Passed,
-    PredictedBy, Prediction, Quality, QuotedPacket, Rate, Remedy, RepeatCause, Report, Reset,
-    Retransmission, Retransmitted, Round, RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack,
-    Severity, ShutWithHole, Skipped, SlowStartExit, Spent, State, StuckSegment, Sure, Syn,
-    TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Untaken, Vantage, WindowScaling, With,
+    CongestionControl, Connection, Cwnd, Damage, Direction, Early, EarlyKind, End, Ending,
+    EndingKind, Events, Evidence, Exchange, FORMAT, FailedPeer, Failure, FailureKind, Finding,
+    FrameRange, Gain, Http, IcmpErrors, IdleRestart, InFlightAtLoss, InitialWindow, Limit,
+    LimitEvidence, Link, LinkRate, LongestCall, Lookup, LossPattern, LossToldBy, LostAt, LowHigh,
+    Names, Part, Passed, PredictedBy, Prediction, Quality, QuotedPacket, Rate, Remedy, RepeatCause,
+    Report, Reset, Retransmission, Retransmitted, Round, RoundRange, Rtt, RttJump,
+    ScalingRefusedBy, SenderStack, Severity, ShutWithHole, Skipped, SlowStartExit, Spent, State,
+    StuckSegment, Sure, Syn, TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Untaken, Vantage,
+    WindowScaling, With,
 };
 use tcpwhy::units::Duration;
 
@@ -35,6 +36,7 @@ pub(crate) fn full() -> Report {
                 note: "12 packets dropped by the kernel".to_owned(),
             }],
             error: Some("the last record ends early".to_owned()),
+            damage: Some(Damage { packet: 121, offset: 9000 }),
         }],
         with: vec![With {
             source: "sockets.txt".to_owned(),

@@ -1,6 +1,6 @@
 //! Connections.
 
-use tcpwhy::report::{Direction, End, Names, Vantage, WindowScaling};
+use tcpwhy::report::{Direction, End, FailureKind, Names, Vantage, WindowScaling};
 
 use crate::column::{Column, flag, int, text, time};
 use crate::whole::{Whole, count, keys};
@@ -130,7 +130,17 @@ fn terms<'a>() -> [Of<'a>; 6] {
     ]
 }
 
-fn account<'a>() -> [Of<'a>; 6] {
+/// A failure that no finding tells of.
+const fn kind(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::NoAnswer => "no_answer",
+        FailureKind::Refused => "refused",
+        FailureKind::RequestUnanswered => "request_unanswered",
+        FailureKind::Found => "found",
+    }
+}
+
+fn account<'a>() -> [Of<'a>; 7] {
     [
         text(
             "answer",
@@ -143,6 +153,14 @@ fn account<'a>() -> [Of<'a>; 6] {
         flag("failed", "It did not do what it was made for.", |row| {
             Some(row.connection.failure.is_some())
         }),
+        text(
+            "failure",
+            "The finding that says what did not work, or the kind of failure; null where it did its work.",
+            |row| {
+                let failure = row.connection.failure.as_ref()?;
+                Some(failure.code.as_deref().unwrap_or(kind(failure.kind)).into())
+            },
+        ),
         int("packets", "Packets captured of it, duplicates not counted.", |row| {
             count(row.connection.packets)
         }),

@@ -1,7 +1,8 @@
 //! Findings, with what their causes cost and what to do.
 
-use tcpwhy::report::{Finding, Gain, PredictedBy, Remedy};
+use tcpwhy::report::{Finding, Gain, Remedy};
 
+use super::changes::by;
 use crate::column::{Column, int, text, texts, time};
 use crate::whole::{OfConnection, Whole, count, keys};
 
@@ -89,13 +90,7 @@ fn gains<'a>() -> [Column<Row<'a>>; 5] {
             row.gain().map(|gain| gain.now_ns)
         }),
         text("gain_by", "How the gain was found: arithmetic or model.", |row| {
-            row.gain().map(|gain| {
-                match gain.by {
-                    PredictedBy::Arithmetic => "arithmetic",
-                    PredictedBy::Model => "model",
-                }
-                .into()
-            })
+            row.gain().map(|gain| by(gain.by).into())
         }),
     ]
 }

@@ -1,5 +1,6 @@
 //! The tables, one file each.
 
+mod changes;
 mod connections;
 mod findings;
 mod limits;
@@ -35,17 +36,20 @@ pub enum Table {
     Rounds,
     /// A row for each finding.
     Findings,
+    /// A row for each change that would help a connection.
+    Changes,
 }
 
 impl Table {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Connections,
         Self::Transfers,
         Self::Requests,
         Self::Limits,
         Self::Rounds,
         Self::Findings,
+        Self::Changes,
     ];
 
     /// Its name, which is its folder's.
@@ -57,6 +61,7 @@ impl Table {
             Self::Limits => "limits",
             Self::Rounds => "rounds",
             Self::Findings => "findings",
+            Self::Changes => "changes",
         }
     }
 
@@ -71,6 +76,9 @@ impl Table {
                 "One round a row: from the first send to the ACK of the first data sent after that."
             }
             Self::Findings => "One finding a row, with what would be saved without its cause.",
+            Self::Changes => {
+                "One change a row that would make the connection faster, as its first screen ranks them."
+            }
         }
     }
 
@@ -83,6 +91,7 @@ impl Table {
             Self::Limits => schema(self, &limits::columns()),
             Self::Rounds => schema(self, &rounds::columns()),
             Self::Findings => schema(self, &findings::columns()),
+            Self::Changes => schema(self, &changes::columns()),
         }
     }
 
@@ -99,6 +108,7 @@ impl Table {
             Self::Limits => batch(self, &limits::columns(), &limits::rows(&all)),
             Self::Rounds => batch(self, &rounds::columns(), &rounds::rows(&all)),
             Self::Findings => batch(self, &findings::columns(), &findings::rows(&all)),
+            Self::Changes => batch(self, &changes::columns(), &changes::rows(&all)),
         }
     }
 }

@@ -121,6 +121,19 @@ pub enum CaptureError {
     },
 }
 
+impl CaptureError {
+    /// Where the damage is, where it has a place: the packet that should begin there, from 1, and the bytes before it.
+    pub const fn place(&self) -> Option<(u64, u64)> {
+        match *self {
+            Self::RecordTooLong { packet, offset, .. } | Self::Zeros { packet, offset } => {
+                Some((packet, offset))
+            }
+            Self::Block { packets, offset, .. } => Some((packets + 1, offset)),
+            _ => None,
+        }
+    }
+}
+
 /// What is wrong with a pcapng block. Each is a fragment that follows "the block at byte 123 ".
 #[derive(Clone, Copy, Debug, thiserror::Error, Eq, PartialEq)]
 pub enum BlockProblem {

@@ -113,6 +113,18 @@ pub struct Capture {
     pub quality: Vec<Quality>,
     /// Where and why reading stopped early; `None` when it was read to its end.
     pub error: Option<String>,
+    /// Where the damage is that stopped it; `None` where it has no place.
+    #[serde(default)]
+    pub damage: Option<Damage>,
+}
+
+/// A place in a capture, behind which nothing can be read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Damage {
+    /// The packet that should begin there, from 1 in this capture.
+    pub packet: u64,
+    /// Bytes before it, of what is unpacked.
+    pub offset: u64,
 }
 
 /// Packets that were passed over.

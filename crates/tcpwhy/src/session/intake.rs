@@ -7,7 +7,7 @@ use crate::capture::listing::Names;
 use crate::capture::{CaptureError, Frame, Item, QualityKind, Reader, Sink};
 use crate::find;
 use crate::names;
-use crate::report::{Capture, Connection, FORMAT, IcmpErrors, Quality, Report};
+use crate::report::{Capture, Connection, Damage, FORMAT, IcmpErrors, Quality, Report};
 use crate::tracker::{Batches, Follow, Forgotten, Sums, Tracker, WentOn};
 use crate::wire::{self, Flags, IcmpError, IcmpKind, Skip, Usual};
 use tcpwhy_words::units::{Duration, Time};
@@ -236,7 +236,10 @@ impl Intake {
         capture.tcp_segments += segments;
         if let Some(error) = error {
             // The first damage is the cause; what its end says after that follows from it.
-            capture.error.get_or_insert_with(|| error.to_string());
+            if capture.error.is_none() {
+                capture.damage = error.place().map(|(packet, offset)| Damage { packet, offset });
+                capture.error = Some(error.to_string());
+            }
         }
     }
 

@@ -24,6 +24,7 @@
 mod anonymize;
 mod called;
 mod ceilings;
+mod changes;
 mod choose;
 mod clip;
 mod columns;
@@ -64,6 +65,7 @@ pub(crate) mod sample;
 mod tests;
 
 pub use anonymize::{StandIns, anonymize};
+pub use changes::{Change, changes};
 pub use clip::clip;
 
 use tcpwhy_words::page;

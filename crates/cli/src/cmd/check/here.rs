@@ -26,13 +26,22 @@ pub(super) fn this_host(flags: &CheckFlags, around: &Surroundings) -> anyhow::Re
             apart.as_secs_f64()
         ));
     }
+    looked_at(flags, apart, Some(stop))
+}
+
+/// This host, looked at once, or twice so long apart.
+pub(super) fn looked_at(
+    flags: &CheckFlags,
+    apart: Option<Duration>,
+    stop: Option<Stop>,
+) -> anyhow::Result<Snapshot> {
     let options = Options {
         netns: flags.netns.as_deref().map(Netns::parse),
         apart,
         processes: true,
         locks: flags.socket,
         drops: flags.drops,
-        stop: Some(stop),
+        stop,
     };
     let taken = take(&options);
     // What comes now may take a while, too.

@@ -110,6 +110,18 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     Ok(if judged.findings.iter().any(is_grave) { Exit::Found } else { Exit::Analysed })
 }
 
+/// What was found about the host or hosts of a text, or else this one, as JSON; for a program that asks.
+///
+/// # Errors
+/// The text cannot be read, or the host not be looked at.
+pub(crate) fn asked(flags: &CheckFlags) -> anyhow::Result<Vec<String>> {
+    if let Some(path) = &flags.file {
+        return hosts::of(&Input::named(path))?.iter().map(hosts::Host::json).collect();
+    }
+    let snapshot = here::looked_at(flags, flags.apart.filter(|apart| !apart.is_zero()), None)?;
+    Ok(vec![hosts::json(&snapshot, &judge(&snapshot), None, &[])?])
+}
+
 /// Writes a page of what was found about hosts.
 fn in_a_page(to: &Path, hosts: impl Iterator<Item = (String, Snapshot)>) -> anyhow::Result<()> {
     let options = HostOptions { width: PAGE, color: false, all: false };

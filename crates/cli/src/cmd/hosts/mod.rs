@@ -141,6 +141,11 @@ impl Host {
         Self { name, files, snapshot, is_supposed, end: None }
     }
 
+    /// What was found about it.
+    pub(crate) fn json(&self) -> anyhow::Result<String> {
+        json(&self.snapshot, &judge(&self.snapshot), self.name.as_deref(), &self.files)
+    }
+
     /// What it is called where several are listed.
     pub(crate) fn called(self) -> String {
         self.name.unwrap_or_else(|| self.files.join(", "))

@@ -1,7 +1,9 @@
 //! Backends by the name that `--backend` takes.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use tcpwhy_linux::lab::backend::Backend;
 use tcpwhy_linux::lab::live::{self, Again, Live};
@@ -23,7 +25,6 @@ pub(super) fn known(name: &str) -> Result<String, String> {
 
 /// The backend of that [`known`] name; without one, what works here.
 pub(super) fn open(name: Option<&str>) -> Box<dyn Backend> {
-    let again = || Again::same(&[INNER]);
     // Simulated time needs no right and no quiet machine.
     let is_built = || uml::cache().is_some_and(|cache| uml::choose(&cache, None).is_some());
     match name {
@@ -38,10 +39,23 @@ pub(super) fn open(name: Option<&str>) -> Box<dyn Backend> {
 }
 
 /// What this executable does when a backend has started it again; `None` if a user did.
-pub fn inner() -> Option<ExitCode> {
-    let mut words = std::env::args_os().skip(1);
-    let is_inner = words.next().is_some_and(|word| word == INNER);
-    is_inner.then(|| live::inner(&Again::same(&[INNER]), &words.collect::<Vec<OsString>>()))
+pub fn inner(words: &[OsString]) -> Option<ExitCode> {
+    let (first, rest) = words.get(1..)?.split_first()?;
+    (first == INNER).then(|| live::inner(&again(), rest))
+}
+
+/// How this program is started again, where it is not an executable of its own.
+static AROUND: OnceLock<(PathBuf, Vec<OsString>)> = OnceLock::new();
+
+/// Says that this program runs inside `program`, which runs it if these words come first. Once said, it stays.
+pub fn runs_inside(program: PathBuf, lead: Vec<OsString>) {
+    AROUND.get_or_init(|| (program, lead));
+}
+
+fn again() -> Again {
+    let Some((program, lead)) = AROUND.get().cloned() else { return Again::same(&[INNER]) };
+    let lead = lead.into_iter().chain([OsString::from(INNER)]).collect();
+    Again { program, lead }
 }
 
 /// Brings this executable to what it starts again of itself.

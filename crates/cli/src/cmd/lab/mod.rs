@@ -28,7 +28,7 @@ use tcpwhy::view::web::PICTURED;
 use tcpwhy_model::scenario::random::Kinds;
 use tcpwhy_model::scenario::{Scenario, ScenarioError, manual};
 
-pub use backends::inner;
+pub use backends::{inner, runs_inside};
 
 use super::one;
 use crate::exit::Exit;
@@ -180,8 +180,8 @@ fn run_scenario(flags: &RunFlags, around: &Surroundings) -> anyhow::Result<Exit>
 fn in_a_page(path: &Path, captures: &[(String, PathBuf)]) -> anyhow::Result<()> {
     let stop = AtomicBool::new(false);
     let reports = captures.iter().take(PICTURED).map(|(name, capture)| {
-        let read = one::for_page(&Input::named(capture), &stop);
-        let mut report = read.map_err(|_| anyhow::anyhow!("cannot read the capture of {name}"))?;
+        let read = one::for_page(&Input::named(capture), &stop, &mut complain);
+        let mut report = read.with_context(|| format!("cannot show the capture of {name}"))?;
         report.captures.iter_mut().for_each(|capture| capture.source.clone_from(name));
         Ok(report)
     });

@@ -21,7 +21,7 @@ use tcpwhy_model::world::{Keep, Kernels, World};
 
 use super::lab::scenarios;
 use super::one;
-use crate::exit::Exit;
+use crate::exit::{Exit, Refused};
 use crate::{complain, output, page, whole};
 use grid::Axis;
 
@@ -103,6 +103,22 @@ struct Run {
     throws: u32,
     /// Its rounds, if they were asked for.
     ladder: Vec<Rung>,
+}
+
+/// The answer as JSON, for a program that asks.
+///
+/// # Errors
+/// What was asked for makes no sense.
+pub(crate) fn asked(
+    flags: &PredictFlags,
+    remarked: &mut dyn FnMut(&str),
+) -> Result<String, Refused> {
+    let (text, stopped) = answer(flags, MOST_WORK).map_err(|error| Refused {
+        exit: scenarios::exit(&error),
+        ..Refused::usage(format!("{error:#}"))
+    })?;
+    stopped.as_deref().into_iter().for_each(remarked);
+    Ok(text)
 }
 
 /// Predicts and prints.

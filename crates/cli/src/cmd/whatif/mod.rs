@@ -15,7 +15,7 @@ use tcpwhy_model::whatif::{Refusal, Remedies, Study, Tried};
 use super::one;
 use super::predict::grid::{self, Axis};
 use super::signals::stop_on_signals;
-use crate::exit::Exit;
+use crate::exit::{Exit, Refused};
 use crate::read::Input;
 use crate::{choose, complain, number, output, page};
 
@@ -64,16 +64,9 @@ pub struct WhatifFlags {
 pub fn run(flags: &WhatifFlags) -> anyhow::Result<Exit> {
     let input = Input::named(&flags.file);
     let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
-    let connection = match one::connection(&input, flags.connection, flags.html.is_some(), &stop) {
-        Ok(connection) => connection,
-        Err(exit) => return Ok(exit),
-    };
-    let study = match Study::of(&connection) {
-        Ok(study) => study,
-        Err(why) => {
-            complain(&format!("connection {} cannot be run otherwise: {why}", connection.id));
-            return Ok(Exit::Unreadable);
-        }
+    let (connection, study) = match studied(flags, &input, &stop, &mut complain) {
+        Ok(both) => both,
+        Err(refused) => return Ok(refused.told()),
     };
     if flags.scenario {
         output::print(&study.fit.scenario(1)).context("cannot write the scenario")?;
@@ -96,6 +89,40 @@ pub fn run(flags: &WhatifFlags) -> anyhow::Result<Exit> {
     Ok(Exit::Usage)
 }
 
+/// The connection, and what the model makes of it.
+fn studied(
+    flags: &WhatifFlags,
+    input: &Input,
+    stop: &AtomicBool,
+    remarked: &mut dyn FnMut(&str),
+) -> Result<(Connection, Study), Refused> {
+    let reads_again = flags.html.is_some();
+    let connection = one::connection(input, flags.connection, reads_again, stop, remarked)?;
+    let study = Study::of(&connection).map_err(|why| {
+        let number = connection.id;
+        Refused::unreadable(format!("connection {number} cannot be run otherwise: {why}"))
+    })?;
+    Ok((connection, study))
+}
+
+/// The answer as JSON, or the scenario that was fitted, for a program that asks.
+///
+/// # Errors
+/// The capture cannot be read, or a change makes no sense.
+pub(crate) fn asked(
+    flags: &WhatifFlags,
+    stop: &AtomicBool,
+    remarked: &mut dyn FnMut(&str),
+) -> Result<String, Refused> {
+    let (connection, study) = studied(flags, &Input::named(&flags.file), stop, remarked)?;
+    if flags.scenario {
+        return Ok(study.fit.scenario(1));
+    }
+    let rows = rows(flags, &study).map_err(|error| Refused::usage(format!("{error:#}")))?;
+    rows.stopped.as_deref().into_iter().for_each(remarked);
+    table::json(&connection, &study, &rows).map_err(Refused::unreadable)
+}
+
 /// Writes a page of the connection, which begins with the change that was asked for.
 fn in_a_page(
     path: &Path,
@@ -108,9 +135,9 @@ fn in_a_page(
         [only] => only.changes.clone(),
         _ => Vec::new(),
     };
-    let mut report = match one::for_page(input, stop) {
+    let mut report = match one::for_page(input, stop, &mut complain) {
         Ok(report) => report,
-        Err(exit) => return Ok(exit),
+        Err(refused) => return Ok(refused.told()),
     };
     if let Err(error) = choose::only(&mut report, number) {
         complain(&error.to_string());

@@ -57,9 +57,9 @@ pub(super) fn run(flags: &CheckFlags, peer: IpAddr, snapshot: &Snapshot) -> anyh
 /// The connections of a capture that are with the peer; the exit where there are none, which was told then.
 fn captured(file: &Path, peer: IpAddr) -> anyhow::Result<Result<Vec<Connection>, Exit>> {
     let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
-    let report = match one::report(&Input::named(file), Config::default(), &stop) {
+    let report = match one::report(&Input::named(file), Config::default(), &stop, &mut complain) {
         Ok(report) => report,
-        Err(exit) => return Ok(Err(exit)),
+        Err(refused) => return Ok(Err(refused.told())),
     };
     Ok(facts::with_peer(report.connections, peer, file).map_err(|why| {
         complain(&why);

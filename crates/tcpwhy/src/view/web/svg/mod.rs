@@ -75,6 +75,18 @@ pub fn graphs(connection: &Connection, at: usize) -> Vec<(&'static str, String)>
     figures.iter().map(graph).collect()
 }
 
+/// What held the sender of a direction over time, as a file's content; none if nothing was sent.
+pub fn strip(connection: &Connection, at: usize) -> Option<String> {
+    let direction = connection.directions.get(at)?.as_ref()?;
+    let (width, height) = (SIZE.0, STRIP);
+    let mut pen = Pen::default();
+    let frame = Frame::of(width, height, 4.0);
+    let end = connection.duration_ns.max(1) as f64;
+    let scale = Scale { frame, start: 0.0, end, low: 0.0, high: 1.0 };
+    strip::draw(&mut pen, direction, connection.duration_ns, scale);
+    Some(whole("what held the sender", (width, height), pen))
+}
+
 fn file(connection: &Connection, direction: &Direction, figure: &Figure) -> String {
     let (width, height) = SIZE;
     let end = connection.duration_ns.max(1) as f64;
@@ -99,6 +111,11 @@ fn file(connection: &Connection, direction: &Direction, figure: &Figure) -> Stri
     });
     let under = Frame::of(width, height, height - STRIP + 4.0);
     strip::draw(&mut pen, direction, connection.duration_ns, Scale { frame: under, ..scale });
+    whole(&title, SIZE, pen)
+}
+
+/// What was drawn, as a file's content.
+fn whole(title: &str, (width, height): (f64, f64), pen: Pen) -> String {
     let mut text = String::new();
     // Writing to a text does not fail.
     let _ = write!(
@@ -107,7 +124,7 @@ fn file(connection: &Connection, direction: &Direction, figure: &Figure) -> Stri
          {height}\" font-family=\"{}\"><title>{}</title><rect width=\"{width}\" height=\"{height}\" \
          fill=\"{}\"/>{}</svg>",
         pen::FONT,
-        pen::escaped(&title),
+        pen::escaped(title),
         ink::GROUND,
         pen.into_parts()
     );
