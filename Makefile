@@ -5,11 +5,12 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 DEMO := testdata/articles/download-512k-rtt7ms.tcpdump.txt
 
-.PHONY: help demo page test check bench fuzz uml accuracy fidelity whatif gains loop ablation public
+.PHONY: help demo page wheel test check bench fuzz uml accuracy fidelity whatif gains loop ablation public
 
 help:
 	@echo 'make demo    build, and explain a real capture'
 	@echo 'make page    build the page for the browser, which the program carries'
+	@echo 'make wheel   the Python module with the command, as a wheel in dist/'
 	@echo 'make test    every test there is'
 	@echo 'make check   format, lints, licences'
 	@echo 'make bench   speed and memory, beside tcptrace and tshark; of the model, beside ns-3; of live, beside ss; of the page, beside uPlot and ECharts'
@@ -35,11 +36,17 @@ page:
 	cd page && npm ci --ignore-scripts --no-audit --no-fund --silent && node build.mjs
 	node page/build.mjs core "$$(scripts/page-core)"
 
+# A Python with what builds it is kept outside the clone.
+wheel:
+	@scripts/setup demo
+	mkdir -p dist
+	scripts/wheel "$$(scripts/python python/test-packages.txt)" dist
+
 # Both parts run even if the first fails, so that one run tells all.
 test:
 	@scripts/setup test
 	@status=0; \
-	cargo test --locked --workspace --features tcpwhy-cli/tables --no-fail-fast </dev/null || status=1; \
+	cargo test --locked --workspace --no-fail-fast </dev/null || status=1; \
 	scripts/check || status=1; \
 	exit $$status
 

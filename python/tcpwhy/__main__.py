@@ -1,0 +1,20 @@
+"""The command `tcpwhy`, as the module brings it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from . import _native
+
+
+def main() -> int:
+    """Runs the command line of this process; its exit status."""
+    # As every command has it: Python's own handler would wait until the command ends.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    words = ["tcpwhy", *sys.argv[1:]]
+    return _native.command(words, sys.executable, ["-I", "-m", "tcpwhy"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
