@@ -32,15 +32,6 @@ class UsageError(Error, ValueError):
 class ReadError(Error, OSError):
     """Nothing could be read: no such file, no capture, or damage before the first packet."""
 
-    def __init__(
-        self,
-        why: str,
-        file: str | None = None,
-        packet: int | None = None,
-        offset: int | None = None,
-    ) -> None:
-        Error.__init__(self, why, file, packet, offset)
-
     def __str__(self) -> str:
         return str(self.args[0])
 

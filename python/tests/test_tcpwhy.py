@@ -105,6 +105,7 @@ def test_what_cannot_be_read_is_raised_with_its_place(tmp_path):
     with pytest.raises(tcpwhy.ReadError, match="no-such.pcap") as raised:
         tcpwhy.explain(tmp_path / "no-such.pcap")
     assert isinstance(raised.value, OSError)
+    assert raised.value.file == str(tmp_path / "no-such.pcap")
     zeros = tmp_path / "zeros.pcap"
     header = bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000")
     zeros.write_bytes(header + bytes(64))

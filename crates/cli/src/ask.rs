@@ -40,7 +40,11 @@ pub fn explain(
     let Command::Explain(flags) = parsed("explain", words)? else { return Err(other("explain")) };
     let around = Surroundings::default();
     let options = Options::check(&flags, &around).map_err(|error| match error {
-        OptionsError::Open(_) => Refused::unreadable(error),
+        OptionsError::Open(ref all) => {
+            let refused = Refused::unreadable(&error);
+            let first = all.first().map(|unreadable| unreadable.name.as_str());
+            first.map_or_else(|| refused.clone(), |name| refused.clone().about(name))
+        }
         _ => Refused::usage(error),
     })?;
     with_remarks(|say| explain::asked(options, graphs, stop, tick, say))

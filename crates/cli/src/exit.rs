@@ -56,6 +56,12 @@ impl Refused {
         Self { exit: Exit::Unreadable, why: why.to_string(), at: None }
     }
 
+    /// The same, about a file.
+    #[must_use]
+    pub fn about(self, file: &str) -> Self {
+        Self { at: Some(At { file: file.to_owned(), damage: None }), ..self }
+    }
+
     /// Says so on standard error.
     pub(crate) fn told(&self) -> Exit {
         complain(&self.why);

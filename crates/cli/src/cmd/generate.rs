@@ -60,7 +60,8 @@ pub fn run(flags: &GenerateFlags, mut whole: Command) -> anyhow::Result<Exit> {
             complain("--to is for manual pages; the others are one file each: redirect them");
             return Ok(Exit::Usage);
         }
-        man::write(&whole, folder).context("cannot write the manual pages")?;
+        man::write(&whole, folder)
+            .with_context(|| format!("cannot write the manual pages into {}", folder.display()))?;
         return Ok(Exit::Analysed);
     }
     output::print(&text(flags.what, &mut whole)).context("cannot write what was asked for")?;

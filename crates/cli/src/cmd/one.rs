@@ -36,7 +36,7 @@ pub(super) fn connection(
 
 /// Whether it can be read at all.
 fn check(input: &Input) -> Result<(), Refused> {
-    input.check().map_err(Refused::unreadable)
+    input.check().map_err(|error| Refused::unreadable(&error).about(&error.name))
 }
 
 /// What a capture shows. That it could be read only in part is `remarked`.
