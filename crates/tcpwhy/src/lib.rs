@@ -7,7 +7,7 @@
 //!  bytes     Segment   Connection     Measures   Intervals   Report   Findings   with[]    words     text, pictures
 //! ```
 //!
-//! Below them lie [`units`], `frame`, [`cc`], [`report`] and [`gain`], what a cause costs; beside them [`manual`], which
+//! Below them lie [`units`], `clocks`, `frame`, [`cc`], [`report`] and [`gain`], what a cause costs; beside them [`manual`], which
 //! explains words, and [`host`], a crate of its own, which judges what was seen of a host. No module imports itself
 //! by way of others (`tests/rooms.rs`).
 //!
@@ -22,6 +22,7 @@ pub use limits::rule::ablation;
 pub mod answer;
 pub mod capture;
 pub mod cc;
+mod clocks;
 pub mod command;
 mod dns;
 pub mod evidence;

@@ -1,5 +1,6 @@
 //! One direction of the report's account of a connection, from its sender's walker.
 
+use crate::clocks::{StackTime, TapTime};
 use std::collections::{BTreeMap, VecDeque};
 
 use super::doubles;
@@ -53,8 +54,8 @@ pub(super) fn fill(
     (walker, peer): (&Walker, &SideClock),
     facts: &Facts,
 ) {
-    let (lifetime, outline) = (facts.last_tap, core::mem::take(direction));
-    let at = |t: i64| (t + walker.sender.shift_in).clamp(0, lifetime);
+    let (lifetime, outline) = (facts.lifetime(), core::mem::take(direction));
+    let at = |t: StackTime| walker.sender.told_at(t).clamp(0, lifetime);
     let rounds = walker.sender.book.listed.iter().map(|r| round(r, walker.sender.least_rtt(), &at));
     let rounds: Vec<Round> = rounds.collect();
     let delivered = rates(walker);
@@ -88,12 +89,12 @@ pub(super) fn fill(
         slow_start_exit: slow_start_exit(walker, &at).map(Box::new),
         congestion_control: congestion_control(walker),
         idle_restarts: restarts
-            .map(|r| crate::report::IdleRestart { at_ns: at(r.at_ns), ..r.clone() })
+            .map(|r| crate::report::IdleRestart { at_ns: at(StackTime(r.at_ns)), ..r.clone() })
             .collect(),
         in_flight_at_loss: in_flight_at_loss(walker, &at),
         loss_pattern: loss_pattern(walker).map(Box::new),
         retransmissions: repeats
-            .map(|r| Retransmission { at_ns: at(r.at_ns), ..r.clone() })
+            .map(|r| Retransmission { at_ns: at(StackTime(r.at_ns)), ..r.clone() })
             .collect(),
         burst_proven_bytes: burst_proven(walker),
         stuck_segment: stuck_segment(walker, &at).map(Box::new),
@@ -132,10 +133,10 @@ fn hide_untold(direction: &mut Direction) {
 
 /// Of an original that was sent during a repair its flight counts what SACK had reported by then, too: it was
 /// no more than was ever in flight.
-fn in_flight_at_loss(walker: &Walker, at: &impl Fn(i64) -> i64) -> Vec<InFlightAtLoss> {
+fn in_flight_at_loss(walker: &Walker, at: &impl Fn(StackTime) -> i64) -> Vec<InFlightAtLoss> {
     let most = walker.sender.tally.max_in_flight.max(0) as u64;
     let told = |loss: &InFlightAtLoss| InFlightAtLoss {
-        at_ns: at(loss.at_ns),
+        at_ns: at(StackTime(loss.at_ns)),
         bytes: loss.bytes.min(most),
         ..*loss
     };
@@ -195,7 +196,7 @@ fn shut_with_hole(walker: &Walker) -> Option<ShutWithHole> {
     })
 }
 
-fn stuck_segment(walker: &Walker, at: &impl Fn(i64) -> i64) -> Option<StuckSegment> {
+fn stuck_segment(walker: &Walker, at: &impl Fn(StackTime) -> i64) -> Option<StuckSegment> {
     let head = walker.sender.repairs.heads.worst()?;
     let bytes = |bytes: i64| bytes.max(0) as u64;
     Some(StuckSegment {
@@ -211,8 +212,8 @@ fn stuck_segment(walker: &Walker, at: &impl Fn(i64) -> i64) -> Option<StuckSegme
 }
 
 /// `peer` is the clock of the side that acknowledged: it tells when the ACK left that side's TCP.
-fn rtt_jump(jump: &Jump, peer: &SideClock, at: &impl Fn(i64) -> i64) -> RttJump {
-    let latest = jump.ack.tap - peer.floor().unwrap_or(0);
+fn rtt_jump(jump: &Jump, peer: &SideClock, at: &impl Fn(StackTime) -> i64) -> RttJump {
+    let latest = jump.ack.tap.left(peer.floor().unwrap_or(0));
     let tick = peer.tick_of(&jump.ack, jump.ack.tap, &mut NearMap::default());
     RttJump {
         at_ns: at(jump.at),
@@ -224,7 +225,7 @@ fn rtt_jump(jump: &Jump, peer: &SideClock, at: &impl Fn(i64) -> i64) -> RttJump 
     }
 }
 
-fn slow_start_exit(walker: &Walker, at: &impl Fn(i64) -> i64) -> Option<SlowStartExit> {
+fn slow_start_exit(walker: &Walker, at: &impl Fn(StackTime) -> i64) -> Option<SlowStartExit> {
     // Whether it ended in a hole of the capture is not known.
     let exit = walker.sender.growth.exit.filter(|exit| exit.2 != ExitCause::Unseen);
     let (when, ssthresh, cause) = exit?;
@@ -276,7 +277,7 @@ pub(super) fn link(
     let [lost_before, lost_behind, lost_elsewhere] =
         busy.lost.map(|packets| packets.round() as u64);
     let [low, best, high] = busy.rate_bps.map(|bits| bits.round() as u64);
-    let at = |t: i64| walker.sender.on_own_time(t).clamp(0, lifetime);
+    let at = |tap: TapTime| walker.sender.on_own_time(tap).clamp(0, lifetime);
     let on_time = |spans: Vec<_>| spans.into_iter().map(|(from, to)| (at(from), at(to))).collect();
     Link {
         before_tap: busy.is_before_tap,
@@ -338,7 +339,7 @@ fn rates(walker: &Walker) -> Option<Rate> {
     Some(Rate { median: median as u64 * 8, max: max as u64 * 8 })
 }
 
-fn round(r: &ListedRound, least_rtt: i64, at: &impl Fn(i64) -> i64) -> Round {
+fn round(r: &ListedRound, least_rtt: i64, at: &impl Fn(StackTime) -> i64) -> Round {
     let rate = r.rate.map(|bytes| BitRate(bytes * 8));
     Round {
         start_ns: at(r.start),

@@ -17,6 +17,7 @@
 
 use super::exchanges;
 use super::failed::{self, LONG_NS};
+use crate::clocks::StackTime;
 use crate::flow::event::Side;
 use crate::flow::facts::Facts;
 use crate::limits::sender::silence::Tail;
@@ -41,13 +42,13 @@ pub(super) fn of(facts: &Facts, walkers: &mut [Walker; 2]) -> Option<Ending> {
     }
     let ended = ended(facts);
     let ending = in_vain(facts, walkers, ended);
-    let until = ended.unwrap_or(facts.last_tap);
+    let until = ended.unwrap_or(facts.lifetime());
     let done = walkers.each_ref().map(|walker: &Walker| walker.sender.done_at());
     for side in [0, 1] {
         let own = ending.as_ref().filter(|ending| &*ending.from == SIDES[side]);
         let tail = match (own, &ending, done[side]) {
             // What is under way is so until the last packet.
-            (Some(own), _, None) => Some((own.since_ns, facts.last_tap, state(own.kind))),
+            (Some(own), _, None) => Some((own.since_ns, facts.lifetime(), state(own.kind))),
             (_, Some(any), Some(done)) => Some((done.max(any.since_ns), until, state(any.kind))),
             (_, None, Some(done)) if walkers[side].sender.is_probing_shut() => {
                 Some((done, until, State::ZeroWindow))
@@ -76,7 +77,7 @@ const fn state(kind: EndingKind) -> State {
 
 /// When the first FIN or RST passed.
 fn ended(facts: &Facts) -> Option<i64> {
-    let closed = facts.sides.iter().filter_map(|side| side.fin_tap);
+    let closed = facts.sides.iter().filter_map(|side| Some(side.fin_tap?.0));
     closed.chain(facts.reset.as_ref().map(|reset| reset.at_ns)).min()
 }
 
@@ -104,8 +105,8 @@ fn in_vain(facts: &Facts, walkers: &mut [Walker; 2], ended: Option<i64>) -> Opti
 fn shows_numbers(facts: &Facts, server: &Walker, since: i64) -> bool {
     let info = &facts.sides[1];
     server.sender.terms.tap_at_sender
-        || info.fin_tap.is_some_and(|at| at > since)
-        || info.bare_tap.is_some_and(|at| is_long(since, at))
+        || info.fin_tap.is_some_and(|at| at.0 > since)
+        || info.bare_tap.is_some_and(|at| is_long(since, at.0))
 }
 
 /// Whether the time from `since` to `until` is a silence.
@@ -128,7 +129,7 @@ fn never_arrived(facts: &Facts, walker: &mut Walker, asked: Option<i64>) -> Opti
             if entry.flags & UNSEEN != 0 {
                 bytes += entry.end - entry.start;
             } else if later.is_none() {
-                later = Some((entry.at + shift, entry.frame));
+                later = Some((entry.at.in_report(shift), entry.frame));
             }
         }
     } else if una == nxt && facts.sides.iter().all(|side| side.syn.is_some()) {
@@ -136,18 +137,19 @@ fn never_arrived(facts: &Facts, walker: &mut Walker, asked: Option<i64>) -> Opti
     }
     let since = match later {
         Some((at, _)) => at,
-        None if una < nxt => facts.sides[side].fin_tap?,
+        None if una < nxt => facts.sides[side].fin_tap?.0,
         None => asked?,
     };
-    if bytes <= 0 || !is_long(since, facts.last_tap) {
+    if bytes <= 0 || !is_long(since, facts.lifetime()) {
         return None;
     }
-    let heard_ns = walker.sender.silence.told_since(una, since - shift)? + shift;
+    let heard_ns =
+        walker.sender.silence.told_since(una, StackTime::of_report(since, shift))?.in_report(shift);
     Some(Ending {
         kind: EndingKind::NeverArrived,
         from: SIDES[side].into(),
         since_ns: since,
-        until_ns: facts.last_tap,
+        until_ns: facts.lifetime(),
         bytes: bytes as u64,
         heard_ns: Some(heard_ns),
         arrived_bytes: u64::from(facts.sides[side].longest_frame),
@@ -176,8 +178,8 @@ fn never_acknowledged(facts: &Facts, walker: &Walker) -> Option<Ending> {
         return None;
     }
     let shift = walker.sender.shift_in;
-    let since = silence.first.0.max(silence.advanced) + shift;
-    if !is_long(since, facts.last_tap) {
+    let since = silence.first.0.max(silence.advanced).in_report(shift);
+    if !is_long(since, facts.lifetime()) {
         return None;
     }
     let bytes = walker.sender.flight.outstanding() - walker.sender.flight.sacked_bytes();
@@ -185,11 +187,11 @@ fn never_acknowledged(facts: &Facts, walker: &Walker) -> Option<Ending> {
         kind: EndingKind::NeverAcknowledged,
         from: SIDES[walker.sender.terms.side].into(),
         since_ns: since,
-        until_ns: facts.last_tap,
+        until_ns: facts.lifetime(),
         bytes: bytes.max(0) as u64,
         sent,
-        last_sent_ns: Some(silence.last.0 + shift),
-        heard_ns: silence.told_since(una, silence.first.0).map(|at| at + shift),
+        last_sent_ns: Some(silence.last.0.in_report(shift)),
+        heard_ns: silence.told_since(una, silence.first.0).map(|at| at.in_report(shift)),
         arrived_bytes: walker.sender.repairs.heads.largest_arrived.max(0) as u64,
         later_came: walker.sender.flight.sacked_bytes() > 0,
         frames: FrameRange { first: silence.first.1, last: silence.last.1 },
@@ -203,9 +205,9 @@ fn cut_short(facts: &Facts, server: &Walker, ended: Option<i64>) -> Option<Endin
     let (came, since) = (server.sender.flight.nxt, server.sender.done_at()?);
     let is_open = !server.sender.is_at_zero() && server.sender.window.room(came) > 0;
     let is_part = (promise.from + 1..promise.to).contains(&came);
-    let until = ended.unwrap_or(facts.last_tap);
+    let until = ended.unwrap_or(facts.lifetime());
     let by_server = ended.is_some()
-        && (facts.sides[1].fin_tap == ended
+        && (facts.sides[1].fin_tap.map(|at| at.0) == ended
             || facts.reset.as_ref().is_some_and(|r| Some(r.at_ns) == ended && &*r.by == SIDES[1]));
     let is_silent = is_long(since, until);
     // The client may have had enough of it.
@@ -227,7 +229,7 @@ fn cut_short(facts: &Facts, server: &Walker, ended: Option<i64>) -> Option<Endin
 /// The last request, if no answer came.
 fn no_answer(facts: &Facts, walkers: &mut [Walker; 2], ended: Option<i64>) -> Option<Ending> {
     let since = walkers[0].sender.done_at()?;
-    let until = ended.unwrap_or(facts.last_tap);
+    let until = ended.unwrap_or(facts.lifetime());
     if !is_long(since, until) {
         return None;
     }
@@ -235,7 +237,7 @@ fn no_answer(facts: &Facts, walkers: &mut [Walker; 2], ended: Option<i64>) -> Op
         let at = walker.sender.gone_on_at();
         walker.sender.transfers.last_until(at);
     }
-    let transfers = exchanges::transfers(walkers, facts.last_tap);
+    let transfers = exchanges::transfers(walkers, facts.lifetime());
     let failure = failed::of(facts, &transfers)?;
     let last = transfers.last()?;
     if failure.kind != FailureKind::RequestUnanswered

@@ -9,6 +9,7 @@
 //! the records' lengths tell it ([`crate::flow::tls_behind`]); so is the alert that closes TLS (RFC 8446
 //! section 6.1), a lone short record right before the client's FIN.
 
+use crate::clocks::TapTime;
 use crate::flow::requests::Request;
 use crate::flow::tls_behind::{self, Kind};
 use crate::limits::sender::transfers::Run;
@@ -46,8 +47,8 @@ impl Placed<'_> {
         let Self { side, run, time_in, shift } = *self;
         Transfer {
             from: if side == 0 { "client" } else { "server" }.into(),
-            start_ns: (run.start + shift).clamp(0, lifetime),
-            end_ns: (run.end.max(run.start) + shift).clamp(0, lifetime),
+            start_ns: run.start.in_report(shift).clamp(0, lifetime),
+            end_ns: run.end.max(run.start).in_report(shift).clamp(0, lifetime),
             bytes: (run.to - run.from).max(0) as u64,
             // A copy is as long as it need be.
             time_in: time_in.clone(),
@@ -74,7 +75,7 @@ fn placed(walkers: &[Walker; 2]) -> Vec<Placed<'_>> {
         let runs = transfers.runs.iter().zip(&transfers.times);
         placed.extend(runs.map(|(run, time_in)| Placed { side, run: *run, time_in, shift }));
     }
-    placed.sort_by_key(|p| (p.run.start + p.shift, p.side));
+    placed.sort_by_key(|p| (p.run.start.in_report(p.shift), p.side));
     placed
 }
 
@@ -125,16 +126,16 @@ fn exchange(
     let number = |answer: usize| (at + 1 + answer) as u64;
     let first = answers.first();
     let think = first.and_then(|a| a.run.after_peer);
-    let begun = request.run.start + request.shift;
+    let begun = request.run.start.in_report(request.shift);
     let last = answers.iter().rev().find(|answer| answer.side == 1);
     let whole = Exchange {
         request: at as u64,
         response: first.map(|_| number(0)),
         think_ns: think.map(|t| t + floors[1]),
         server_think_ns: think,
-        // In the client's frame a send precedes the tap by its floor; in the server's likewise.
-        first_byte_ns: first.map(|a| a.run.start + floors[1] - request.run.start),
-        total_ns: last.map(|a| a.run.end + a.shift - begun),
+        // What left the server passes the tap, and then it is at the client.
+        first_byte_ns: first.map(|a| a.run.start.passes(floors[1]).at_stack() - request.run.start),
+        total_ns: last.map(|a| a.run.end.in_report(a.shift) - begun),
         early: None,
         http: http(requests, request.run),
     };
@@ -145,11 +146,11 @@ fn exchange(
     };
     let Some(early) = early.filter(asked) else { return whole };
     let Some(answer) = holds(early.answer) else { return whole };
-    let since_request = |at: i64| at - early.request_at;
-    let server_think = |at: i64| (since_request(at) - floors[1]).max(0);
+    let since_request = |at: TapTime| at - early.request_at;
+    let server_think = |at: TapTime| (since_request(at) - floors[1]).max(0);
     let undecided = early.kind == Kind::Undecided;
     let decided = |ns: i64| (!undecided).then_some(ns);
-    let first_byte_ns = early.answer_at - request.run.start;
+    let first_byte_ns = early.answer_at.at_stack() - request.run.start;
     let response = if undecided { holds(early.may_answer) } else { Some(answer) };
     Exchange {
         response: response.map(number).or(whole.response),
@@ -158,7 +159,7 @@ fn exchange(
         first_byte_ns: decided(first_byte_ns),
         early: Some(Early {
             kind: kind(early.kind),
-            start_ns: first.map_or(0, |a| a.run.start + a.shift),
+            start_ns: first.map_or(0, |a| a.run.start.in_report(a.shift)),
             records: early.records,
             bytes: early.bytes,
             first_byte_ns,
@@ -189,6 +190,7 @@ const fn kind(kind: Kind) -> EarlyKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clocks::StackTime;
 
     const MS: i64 = 1_000_000;
     /// Between the tap and the server; the tap is at the client.
@@ -199,7 +201,12 @@ mod tests {
         let time_in = TimeIn::default();
         let place = |&(side, start, end, [from, to]): &(usize, i64, i64, [i64; 2])| {
             let after_peer = (side == 1).then_some(0);
-            let run = Run { end: end * MS, to, after_peer, ..Run::at(start * MS, from, 0) };
+            let run = Run {
+                end: StackTime(end * MS),
+                to,
+                after_peer,
+                ..Run::at(StackTime(start * MS), from, 0)
+            };
             Placed { side, run, time_in: &time_in, shift: 0 }
         };
         let placed: Vec<Placed<'_>> = transfers.iter().map(place).collect();
@@ -218,15 +225,15 @@ mod tests {
     fn clear(kind: Kind) -> Clear<'static> {
         let early = tls_behind::Early {
             request: 597,
-            request_at: 0,
+            request_at: TapTime(0),
             acknowledged: None,
             records: 2,
             bytes: 510,
             kind,
             may_answer: 1_323,
-            may_answer_at: 20 * MS,
+            may_answer_at: TapTime(20 * MS),
             answer: 1_833,
-            answer_at: 270 * MS,
+            answer_at: TapTime(270 * MS),
         };
         Clear { early: Some(early), fin_at: Some(727), requests: &[] }
     }

@@ -43,7 +43,7 @@ fn never_opened(facts: &Facts) -> Option<Failure> {
     Some(Failure {
         kind,
         code: Some("SYN_UNANSWERED".into()),
-        waited_ns: facts.last_tap,
+        waited_ns: facts.lifetime(),
         tries,
         open: !refused && tries == 1,
     })
@@ -55,10 +55,10 @@ fn unanswered(facts: &Facts, transfers: &[Transfer]) -> Option<Failure> {
     if transfers.iter().any(|each| each.from == "server" && each.end_ns > last.end_ns) {
         return None;
     }
-    let closed = facts.sides.iter().filter_map(|side| side.fin_tap).min();
+    let closed = facts.sides.iter().filter_map(|side| side.fin_tap).min().map(|at| at.0);
     let reset = facts.reset.as_ref().map(|reset| reset.at_ns);
     let ended = closed.into_iter().chain(reset).min();
-    let waited = ended.unwrap_or(facts.last_tap).saturating_sub(last.end_ns).max(0);
+    let waited = ended.unwrap_or(facts.lifetime()).saturating_sub(last.end_ns).max(0);
     longest_answer(transfers)?;
     let is_aside = facts.tls.report().is_some() && last.bytes <= LONGEST_ASIDE;
     let open = ended.is_none() && facts.end == End::Open;

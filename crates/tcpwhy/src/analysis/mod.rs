@@ -31,6 +31,7 @@ pub(crate) use analyst::{AT_ONCE, Content, bring};
 pub use analyst::{Analyst, Begun, Part, Sums};
 pub use kept::Keep;
 
+use crate::clocks::TapTime;
 use crate::flow::event::{self, Side};
 use crate::flow::facts::Facts;
 use crate::flow::gathered::Gathered;
@@ -200,7 +201,7 @@ impl Analysis {
             {
                 walker.long_way = self.long_way;
             }
-            walker.ledger.lifetime = Some(facts.last_tap);
+            walker.ledger.lifetime = Some(facts.lifetime());
             if self.links.is_some() {
                 walker.due.hold();
             }
@@ -220,12 +221,13 @@ impl Analysis {
         self.ending = ending::of(facts, walkers).map(Box::new);
         for (side, walker) in walkers.iter_mut().enumerate() {
             self.busy[side] = self.links.as_mut().and_then(|links| links[side].measured());
+            let own = |tap: TapTime| walker.sender.on_own_time(tap);
             let full = self.busy[side].as_ref().map_or_else(FullLink::default, |busy| FullLink {
-                spans: busy.full.clone(),
+                spans: busy.full.iter().map(|(from, to)| (own(*from), own(*to))).collect(),
                 varies: busy.varies,
                 is_proven: busy.is_proven,
             });
-            walker.finish(facts.last_tap, facts.sides[side].fin_at.is_some(), full);
+            walker.finish(facts.lifetime(), facts.sides[side].fin_at.is_some(), full);
             // Nobody acknowledges, so only what never came again was missed for sure.
             if facts.is_one_way() {
                 walker.sender.tally.not_captured += walker.sender.flight.unseen_segments();
@@ -284,12 +286,12 @@ impl Analysis {
         for event in gathered.runs().skip(known).flat_map(Run::events) {
             let side = event.side();
             if event.is_data() {
-                passed[side].0.push(event.tap, bytes(event.end()));
+                passed[side].0.push(event.tap.0, bytes(event.end()));
             }
             if event.has(event::ACK) && !event.has(event::SYN) {
                 let edge = event.ack + (i64::from(event.window) << shifts[side]);
                 let answer =
-                    Answer { at_ns: event.tap, acked: bytes(event.ack), edge: bytes(edge) };
+                    Answer { at_ns: event.tap.0, acked: bytes(event.ack), edge: bytes(edge) };
                 passed[1 - side].1.push(answer);
             }
         }
@@ -429,11 +431,11 @@ impl Analysis {
     }
 }
 
-/// When what drew an event arrived at the tap, and what drew its followers; `i64::MIN` when unknown.
+/// When what drew an event arrived at the tap, and what drew its followers; [`TapTime::MIN`] when unknown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Causes {
-    pub(crate) first: i64,
-    pub(crate) again: i64,
+    pub(crate) first: TapTime,
+    pub(crate) again: TapTime,
     /// Before when all of them were on their way.
-    pub(crate) until: i64,
+    pub(crate) until: TapTime,
 }

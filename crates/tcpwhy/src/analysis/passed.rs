@@ -1,5 +1,6 @@
 //! The events of one side among those of both, and how to read them run by run.
 
+use crate::clocks::{StackTime, TapTime};
 use crate::flow::gathered::Gathered;
 use crate::flow::run::{Place, Run};
 
@@ -36,13 +37,17 @@ impl<'a> Passed<'a> {
     }
 
     /// When the event before `place` passed the tap, if there is one.
-    pub(super) fn tap_before(self, place: Place) -> Option<i64> {
+    pub(super) fn tap_before(self, place: Place) -> Option<TapTime> {
         (place > Place::default()).then(|| Reader::at(self.before(place, 1), self).tap)
     }
 
     /// When the last runs before `place` passed the tap, at most [`DEPARTED`] and newest first: of each, its newest
     /// event that passed it by `time`, if one did.
-    pub(super) fn departed_before(self, place: Place, time: i64) -> impl Iterator<Item = i64> {
+    pub(super) fn departed_before(
+        self,
+        place: Place,
+        time: TapTime,
+    ) -> impl Iterator<Item = TapTime> {
         let here = self.run(place.run).filter(|_| place.of_next > 0);
         let here = here.map(|run| (run, place.of_next - 1));
         let earlier = (0..place.run).rev().map_while(move |at| self.run(at));
@@ -77,14 +82,14 @@ pub(super) struct Reader<'a> {
     pub(super) place: Place,
     /// What is left of the run here, if there is one, and when its first event passed the tap; else never.
     pub(super) run: Option<Run<'a>>,
-    pub(super) tap: i64,
+    pub(super) tap: TapTime,
 }
 
 impl<'a> Reader<'a> {
     #[inline]
     pub(super) fn at(place: Place, passed: Passed<'a>) -> Self {
         let run = passed.run(place.run).and_then(|run| run.behind(place.of_next));
-        Self { passed, place, run, tap: run.map_or(i64::MAX, |run| run.tap(0)) }
+        Self { passed, place, run, tap: run.map_or(TapTime::MAX, |run| run.tap(0)) }
     }
 
     /// Goes behind the next `events`, or behind the last.
@@ -100,13 +105,36 @@ impl<'a> Reader<'a> {
             events -= run.len();
             self.place = Place { run: self.place.run + 1, of_next: 0 };
             self.run = self.passed.run(self.place.run);
-            self.tap = self.run.map_or(i64::MAX, |run| run.head.tap);
+            self.tap = self.run.map_or(TapTime::MAX, |run| run.head.tap);
         }
+    }
+
+    /// When its first event is at the host that it goes to.
+    #[inline]
+    pub(super) fn comes(&self) -> StackTime {
+        self.tap.at_stack()
     }
 
     /// The runs from here on.
     pub(super) fn runs(self) -> impl Iterator<Item = Run<'a>> {
         let later = self.place.run + 1..self.passed.which.len();
         self.run.into_iter().chain(later.map_while(move |at| self.passed.run(at)))
+    }
+}
+
+/// A place among the arrivals, for the newest before a send to be found from the last send's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Near {
+    pub(super) at: Place,
+    /// When the arrival before it passed the tap, if there was one.
+    pub(super) before: Option<TapTime>,
+}
+
+impl Near {
+    /// Goes to `at` if that is further on.
+    pub(super) fn skip_to(&mut self, at: Place, arrivals: Passed<'_>) {
+        if at > self.at {
+            *self = Self { at, before: arrivals.tap_before(at) };
+        }
     }
 }

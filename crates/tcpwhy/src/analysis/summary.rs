@@ -17,7 +17,7 @@ use tcpwhy_words::units::Duration;
 /// What the account of a connection counts in the totals and is put in order by: its data, its transfers
 /// and their times. The rest is empty.
 pub(crate) fn outline(facts: &Facts, analysis: &Analysis) -> Connection {
-    let lifetime = facts.last_tap;
+    let lifetime = facts.lifetime();
     let walkers = analysis.walkers.as_ref();
     let directions = [0, 1].map(|side| {
         let walker = walkers.map(|walkers| &walkers[side])?;
@@ -59,7 +59,7 @@ fn pairs(facts: &Facts, analysis: &Analysis, walkers: &[Walker; 2]) -> Vec<Excha
 /// Lays down in `outline` what [`outline`] counts of a connection whose sides talked in `turns`.
 pub(crate) fn outline_turns(outline: &mut Connection, facts: &Facts, turns: &[Turns; 2]) {
     outline.id = facts.first_frame;
-    outline.duration_ns = facts.last_tap;
+    outline.duration_ns = facts.lifetime();
     outline.duplicates = facts.duplicates;
     let count = turns.iter().map(|turns| turns.done.len()).sum();
     outline.transfers.resize_with(count, Transfer::default);
@@ -76,13 +76,13 @@ pub(crate) fn outline_turns(outline: &mut Connection, facts: &Facts, turns: &[Tu
     for transfer in &mut outline.transfers {
         let [of_client, of_server] = [0, 1].map(|side| {
             let turn = turns[side].done.get(next[side]);
-            turn.map_or(i64::MAX, |turn| turn.start + turns[side].shift_in)
+            turn.map_or(i64::MAX, |turn| turn.start.in_report(turns[side].shift_in))
         });
         let side = usize::from(of_server < of_client);
         let Some(turn) = turns[side].done.get(next[side]) else { break };
         next[side] += 1;
-        let [start, end] =
-            [turn.start, turn.end].map(|at| (at + turns[side].shift_in).clamp(0, facts.last_tap));
+        let [start, end] = [turn.start, turn.end]
+            .map(|at| at.in_report(turns[side].shift_in).clamp(0, facts.lifetime()));
         transfer.from = ["client", "server"][side].into();
         (transfer.start_ns, transfer.end_ns) = (start, end);
         transfer.bytes = u64::from(turn.bytes);
@@ -106,7 +106,7 @@ pub(crate) fn blank(facts: &Facts) -> Connection {
         server_name: None,
         names: None,
         start: String::new(),
-        duration_ns: facts.last_tap,
+        duration_ns: facts.lifetime(),
         part: None,
         packets: facts.packets,
         frames: FrameRange { first: facts.first_frame, last: facts.last_frame },
@@ -162,7 +162,7 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
         );
         let link = links[side].take().map(|busy| {
             let repeats = &mut direction.retransmissions;
-            directions::link(busy, (walker, facts.last_tap), repeats)
+            directions::link(busy, (walker, facts.lifetime()), repeats)
         });
         if let Some((pattern, link)) = direction.loss_pattern.as_deref_mut().zip(link.as_ref()) {
             loss::ask_link(pattern, link, direction.events.lost);
@@ -243,8 +243,9 @@ fn syn(info: &SideInfo) -> Option<Syn> {
 /// What the server's host got and its TCP did not take was not lost, and elsewhere nothing shows that it was.
 fn forget_what_was_not_taken(direction: &mut Direction, facts: &Facts, vantage: Vantage) {
     let untaken = facts.untaken();
-    let shown = untaken
-        .filter(|untaken| untaken.shows(vantage, facts.handshake_rtt(), facts.last_tap).is_some());
+    let shown = untaken.filter(|untaken| {
+        untaken.shows(vantage, facts.handshake_rtt(), facts.lifetime()).is_some()
+    });
     let Some(untaken) = shown else { return };
     let lost = &mut direction.events.lost;
     *lost = lost.saturating_sub(untaken.repeats);
@@ -268,7 +269,7 @@ fn clear_error(failed: &Failed) -> ClearError {
     ClearError {
         kind: kind.into(),
         by: ["client", "server"][failed.by].into(),
-        at_ns: failed.tap,
+        at_ns: failed.tap.0,
         frame: failed.frame,
         code,
         name: name.into(),

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::clocks::TapTime;
 use crate::flow::event::{ACK, Event, SYN};
 use crate::flow::facts::Facts;
 use crate::measure::clock::SideClock;
@@ -83,7 +84,7 @@ pub(crate) struct ShiftGuess {
 /// An announcement that passed the tap: the window, unscaled, beyond what was acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Announced {
-    tap: i64,
+    tap: TapTime,
     una: i64,
     window: i64,
 }
@@ -360,9 +361,15 @@ mod tests {
     fn guessed(way: i64) -> u8 {
         let mut guess = ShiftGuess::default();
         for (tap, ack) in [(0, 0), (20_000_000, 3000)] {
-            guess.peer(&Event { tap, ack, window: 100, bits: ACK, ..Event::default() });
+            guess.peer(&Event {
+                tap: TapTime(tap),
+                ack,
+                window: 100,
+                bits: ACK,
+                ..Event::default()
+            });
         }
-        guess.push(&Event { tap: 30_000_000, len: 6000, ..Event::default() }, way);
+        guess.push(&Event { tap: TapTime(30_000_000), len: 6000, ..Event::default() }, way);
         guess.shift()
     }
 

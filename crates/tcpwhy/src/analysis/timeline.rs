@@ -11,8 +11,9 @@
 use core::mem;
 
 use super::Causes;
-use super::passed::{DEPARTED, Passed, Reader};
+use super::passed::{DEPARTED, Near, Passed, Reader};
 use super::way_back::WayBack;
+use crate::clocks::{StackTime, TapTime};
 use crate::flow::event::{Block, Event};
 use crate::flow::gathered::Gathered;
 use crate::flow::run::{Place, Run};
@@ -40,7 +41,7 @@ pub(crate) struct Cursor {
     near: Near,
     largest_lag: i64,
     /// When the last sends before those at hand passed the tap, newest first.
-    departed: Vec<i64>,
+    departed: Vec<TapTime>,
     /// Some were on their way before the time that they are stamped with.
     is_scheduled: bool,
     back: WayBack,
@@ -55,12 +56,13 @@ impl Cursor {
     /// Notes how far both have come, and when the last sends before them, `departed`, passed the tap.
     fn leave(
         &mut self,
-        (sends, departed): (Reader<'_>, &[i64]),
+        (sends, departed): (Reader<'_>, &[TapTime]),
         arrivals: Reader<'_>,
         (placing, back): (&Placing<'_>, WayBack),
     ) {
         let (sent, arrived) = (sends.passed, arrivals.passed);
-        let departed = sent.departed_before(sends.place, i64::MAX).chain(departed.iter().copied());
+        let departed =
+            sent.departed_before(sends.place, TapTime::MAX).chain(departed.iter().copied());
         self.departed = departed.take(DEPARTED).collect();
         (self.out, self.arrived) = (sends.place, arrivals.place);
         self.near = Near { at: placing.near.place, before: placing.before };
@@ -80,23 +82,6 @@ impl Cursor {
             if place.run == 0 {
                 place.of_next -= gone.of_next;
             }
-        }
-    }
-}
-
-/// A place among the arrivals, for the newest before a send to be found from the last send's.
-#[derive(Clone, Copy, Debug, Default)]
-struct Near {
-    at: Place,
-    /// When the arrival before it passed the tap, if there was one.
-    before: Option<i64>,
-}
-
-impl Near {
-    /// Goes to `at` if that is further on.
-    fn skip_to(&mut self, at: Place, arrivals: Passed<'_>) {
-        if at > self.at {
-            *self = Self { at, before: arrivals.tap_before(at) };
         }
     }
 }
@@ -127,16 +112,16 @@ pub(crate) fn walk(
             let cause = if sends.place.of_next == 0 { causes.first } else { causes.again };
             placing.place(run.head, (sends.place, run.tap(0)), (cause, causes.until))
         });
-        let until = send.map_or(i64::MAX, |placed| placed.at);
+        let until = send.map_or(StackTime::MAX, |placed| placed.at);
         // What passed the tap together with a send comes before it only if it does so in the capture.
-        let tied = run.filter(|(run, _)| run.tap(0) == until && until <= horizon);
+        let tied = run.filter(|(run, _)| run.tap(0).at_stack() == until && until <= horizon);
         let overdue = run.filter(|(run, causes)| {
             !placing.is_at_sender && back.overdue(&run.first(), causes.until, clock).is_some()
         });
         let before = until - i64::from(tied.is_some());
-        let before = overdue.map_or(before, |(_, causes)| before.min(causes.until - 1));
+        let before = overdue.map_or(before, |(_, causes)| before.min(causes.until.at_stack() - 1));
         let come = Coming { peer, until: before, send: until, horizon };
-        if arrivals.tap <= before && !come.arrive(walker, &mut arrivals, &mut back) {
+        if arrivals.comes() <= before && !come.arrive(walker, &mut arrivals, &mut back) {
             break;
         }
         if let Some((run, _)) = tied {
@@ -155,8 +140,8 @@ pub(crate) fn walk(
             first.at = opened;
         }
         // What may have to wait for a window that is to come is looked at one by one.
-        let latest = placing.latest(run, first) + run.last_tap() - run.tap(0);
-        let is_held = arrivals.tap <= latest && walker.sender.lacks_window(&run.last());
+        let latest = placing.latest(run, first) + (run.last_tap() - run.tap(0));
+        let is_held = arrivals.comes() <= latest && walker.sender.lacks_window(&run.last());
         if run.rest().is_empty() || is_held {
             cursor.largest_lag = cursor.largest_lag.max(first.lag);
             walker.on_send(&run.first(), first);
@@ -164,7 +149,7 @@ pub(crate) fn walk(
             sends.go_on(1);
             continue;
         }
-        let until = (arrivals.tap - 1).min(horizon);
+        let until = (arrivals.comes() - 1).min(horizon);
         let placement = placing.follow(run, sends.place, causes.again, (first, until));
         cursor.largest_lag = cursor.largest_lag.max(placement.largest_lag(run));
         walker.on_sends(run, placement);
@@ -200,9 +185,9 @@ pub(crate) fn walk_turns(
         if is_far && back.overdue(event, until, clock).is_some() {
             return None;
         }
-        let is_before = |arrival: &&Event| match arrival.tap {
-            tap if tap == event.tap => tap == at && arrival.frame < event.frame,
-            tap => tap <= at,
+        let is_before = |arrival: &&Event| match arrival.tap.at_stack() {
+            came if arrival.tap == event.tap => came == at && arrival.frame < event.frame,
+            came => came <= at,
         };
         while let Some(arrival) = arrivals.next_if(is_before) {
             turns.on_in(arrival)?;
@@ -215,12 +200,15 @@ pub(crate) fn walk_turns(
 
 /// Up to which time nothing later can interfere. A clock that jumped may hold that time back for good. So what has
 /// waited for several chunks is taken as it is.
-fn horizon(gathered: &Gathered, clock: &SideClock, cursor: &Cursor, last: bool) -> i64 {
+fn horizon(gathered: &Gathered, clock: &SideClock, cursor: &Cursor, last: bool) -> StackTime {
     if last || gathered.frames() > MOST_WAITING {
-        return i64::MAX;
+        return StackTime::MAX;
     }
-    let newest = gathered.last_tap().unwrap_or(0);
-    newest - clock.floor().unwrap_or(0) - 2 * cursor.largest_lag - 2 * cursor.back.most - 1_000_000
+    let newest = gathered.last_tap().unwrap_or_default();
+    newest.left(clock.floor().unwrap_or(0))
+        - 2 * cursor.largest_lag
+        - 2 * cursor.back.most
+        - 1_000_000
 }
 
 /// What is to come before a send.
@@ -228,11 +216,11 @@ fn horizon(gathered: &Gathered, clock: &SideClock, cursor: &Cursor, last: bool) 
 struct Coming<'a> {
     /// The clock of the host that it comes from.
     peer: &'a SideClock,
-    /// What passed the tap up to this time comes.
-    until: i64,
+    /// What is there by this time comes.
+    until: StackTime,
     /// When the send leaves.
-    send: i64,
-    horizon: i64,
+    send: StackTime,
+    horizon: StackTime,
 }
 
 impl Coming<'_> {
@@ -240,11 +228,11 @@ impl Coming<'_> {
     #[expect(clippy::inline_always, reason = "it is called for each packet")]
     #[inline(always)]
     fn arrive(self, walker: &mut Walker, arrivals: &mut Reader<'_>, back: &mut WayBack) -> bool {
-        while let Some(run) = arrivals.run.filter(|_| arrivals.tap <= self.until) {
-            if arrivals.tap > self.horizon {
+        while let Some(run) = arrivals.run.filter(|_| arrivals.comes() <= self.until) {
+            if arrivals.comes() > self.horizon {
                 return false;
             }
-            let is_late = back.came(arrivals.tap, self.send) > arrivals.tap;
+            let is_late = back.came(arrivals.tap, self.send) > arrivals.comes();
             let taken = if run.head.len > 0 && !is_late {
                 walker.go_on_receiving(arrivals.runs(), self.until.min(self.horizon))
             } else {
@@ -303,23 +291,29 @@ impl Coming<'_> {
 /// When the receiver's window came that lets out what `run` begins with, if that goes beyond the one known when it is
 /// said to have left and came by `latest`: nothing leaves before that, however soon it followed. So with the first ACK
 /// of a flight that went with the SYN-ACK: of how near its host is, its few answers so far know too little.
-fn opened_for(run: Run<'_>, walker: &Walker, arrivals: Reader<'_>, latest: i64) -> Option<i64> {
-    if arrivals.tap > latest {
+fn opened_for(
+    run: Run<'_>,
+    walker: &Walker,
+    arrivals: Reader<'_>,
+    latest: StackTime,
+) -> Option<StackTime> {
+    if arrivals.comes() > latest {
         return None;
     }
     let sent = run.first();
     let sender = &walker.sender;
+    let in_time = |event: &Event| event.tap.at_stack() <= latest && event.frame < sent.frame;
     if sender.is_first_ack_due(&sent) {
         let acks = arrivals.runs().flat_map(Run::events);
-        let mut acks = acks.take_while(|event| event.tap <= latest && event.frame < sent.frame);
-        return acks.find(|event| event.ack > sender.flight.una).map(|event| event.tap);
+        let mut acks = acks.take_while(in_time);
+        return acks.find(|event| event.ack > sender.flight.una).map(|event| event.tap.at_stack());
     }
     if !sender.lacks_window(&sent) {
         return None;
     }
     let events = arrivals.runs().flat_map(Run::events);
-    let mut in_time = events.take_while(|event| event.tap <= latest && event.frame < sent.frame);
-    in_time.find(|event| walker.sender.allows(event, sent.end())).map(|event| event.tap)
+    let mut events = events.take_while(in_time);
+    events.find(|event| sender.allows(event, sent.end())).map(|event| event.tap.at_stack())
 }
 
 /// What sends are placed by.
@@ -328,13 +322,13 @@ struct Placing<'a> {
     map: NearMap,
     /// The first arrival that no send was put behind, and when the one before it passed the tap.
     near: Reader<'a>,
-    before: Option<i64>,
+    before: Option<TapTime>,
     /// The sends, and when the last before them passed the tap.
     sent: Passed<'a>,
-    departed: &'a [i64],
+    departed: &'a [TapTime],
     /// Begin and end of the tick in which the last send left, and before when it was on its way.
-    tick: Option<(i64, i64)>,
-    until: i64,
+    tick: Option<(StackTime, StackTime)>,
+    until: StackTime,
     /// Linux stamps with the time at which `fq` is to let go (`tcp_skb_timestamp_ts`, since 4.20): only the echo
     /// tells that it waits there. Seen of sends that the stamp puts behind what they should echo then.
     is_scheduled: bool,
@@ -348,8 +342,8 @@ struct Placing<'a> {
 impl<'a> Placing<'a> {
     fn new(
         clock: &'a SideClock,
-        (near, before): (Reader<'a>, Option<i64>),
-        (sent, departed): (Passed<'a>, &'a [i64]),
+        (near, before): (Reader<'a>, Option<TapTime>),
+        (sent, departed): (Passed<'a>, &'a [TapTime]),
         terms: &Terms,
     ) -> Self {
         Self {
@@ -360,7 +354,7 @@ impl<'a> Placing<'a> {
             sent,
             departed,
             tick: None,
-            until: i64::MAX,
+            until: StackTime::MAX,
             is_scheduled: false,
             is_at_sender: terms.tap_at_sender,
             floor: clock.floor().unwrap_or(0),
@@ -374,28 +368,29 @@ impl<'a> Placing<'a> {
     fn made_room(
         &self,
         place: Place,
-        (cause, low, high): (i64, i64, i64),
-        latest: i64,
-    ) -> Option<i64> {
+        (cause, low, high): (StackTime, StackTime, StackTime),
+        latest: StackTime,
+    ) -> Option<StackTime> {
         if high != self.until - 1 || high >= latest {
             return None;
         }
         let low = if self.is_scheduled { cause } else { low };
-        let here = self.sent.departed_before(place, high.saturating_add(self.floor));
-        let mut all = here.chain(self.departed.iter().copied()).map(|tap| tap - self.floor);
+        let here = self.sent.departed_before(place, high.passes(self.floor));
+        let mut all = here.chain(self.departed.iter().copied()).map(|tap| tap.left(self.floor));
         all.find(|at| (low..=high).contains(at))
     }
 
     /// The latest that what `run` begins with can have left, put at `first`: away from the sender what is on its way for
     /// less than the least that is known is so by noise.
-    fn latest(&self, run: Run<'_>, first: Placed) -> i64 {
+    fn latest(&self, run: Run<'_>, first: Placed) -> StackTime {
         let noise = self.spread + self.floor / NEARER;
-        if self.is_at_sender { run.tap(0) } else { first.at + noise }
+        if self.is_at_sender { run.tap(0).at_stack() } else { first.at + noise }
     }
 
     /// Goes behind the last arrival not after `time`; sends come nearly in order, so it is near.
     #[inline]
-    fn move_near(&mut self, time: i64) {
+    fn move_near(&mut self, time: StackTime) {
+        let time = time.at_tap();
         while let Some(run) = self.near.run.filter(|_| self.near.tap <= time) {
             let more = run.within(time);
             self.before = Some(run.tap(more));
@@ -408,6 +403,12 @@ impl<'a> Placing<'a> {
         }
     }
 
+    /// When the newest arrival came that was put before the sends, if not before `time`.
+    #[inline]
+    fn newest_since(&self, time: StackTime) -> Option<StackTime> {
+        self.before.map(TapTime::at_stack).filter(|came| *came >= time)
+    }
+
     /// When an event with the timestamp of `like` that passed at `tap`, drawn by what arrived at `cause` and not
     /// by what did at `until`, left the stack.
     #[expect(clippy::inline_always, reason = "it is called for each packet")]
@@ -415,22 +416,23 @@ impl<'a> Placing<'a> {
     fn place(
         &mut self,
         like: &Event,
-        (place, tap): (Place, i64),
-        (cause, until): (i64, i64),
+        (place, tap): (Place, TapTime),
+        (cause, until): (TapTime, TapTime),
     ) -> Placed {
-        let latest = tap - self.floor;
+        let latest = tap.left(self.floor);
         // Nothing is stamped after it passed the tap: where the map says so, this stamp's clock does not run as
         // it thinks (its tick is finer, or jumps).
         let tick = self.clock.tick_of(like, tap, &mut self.map);
-        self.tick = tick.filter(|(start, _)| *start <= tap);
-        self.until = if self.is_at_sender { until } else { i64::MAX };
+        self.tick = tick.filter(|(start, _)| *start <= tap.at_stack());
+        self.until = if self.is_at_sender { until.at_stack() } else { StackTime::MAX };
         self.is_scheduled |= self.tick.is_some_and(|(start, _)| start - self.spread > self.until);
         let tick = self.tick.map(|(start, end)| (start.min(self.until - 1), end));
-        let low = cause.max(tick.map_or(i64::MIN, |t| t.0));
-        let high = latest.min(tick.map_or(i64::MAX, |t| t.1)).min(self.until - 1).max(low);
+        let cause = cause.at_stack();
+        let low = cause.max(tick.map_or(StackTime::MIN, |t| t.0));
+        let high = latest.min(tick.map_or(StackTime::MAX, |t| t.1)).min(self.until - 1).max(low);
         let noise = self.spread + tick.filter(|t| t.1 < latest).map_or(0, |t| t.1 - t.0);
         self.move_near(high);
-        let near = self.before.filter(|tap| *tap >= low.max(high - noise));
+        let near = self.newest_since(low.max(high - noise));
         if near.is_none()
             && let Some(at) = self.made_room(place, (cause, low, high), latest)
         {
@@ -447,41 +449,42 @@ impl<'a> Placing<'a> {
         &self,
         run: Run<'_>,
         place: Place,
-        cause: i64,
-        (first, until): (Placed, i64),
+        cause: TapTime,
+        (first, until): (Placed, StackTime),
     ) -> Placement {
         let floor = self.floor;
         let Some(next) = run.rest().first() else { return Placement::of(first) };
-        let (start, tick_end) = self.tick.unwrap_or((i64::MIN, i64::MAX));
+        let (start, tick_end) = self.tick.unwrap_or((StackTime::MIN, StackTime::MAX));
         let (start, end) = (start.min(self.until - 1), tick_end.min(self.until - 1));
-        let (low, latest) = (cause.max(start), next.tap - floor);
+        let cause = cause.at_stack();
+        let (low, latest) = (cause.max(start), next.tap.left(floor));
         let high = latest.min(end).max(low);
-        let noise =
-            self.spread + if tick_end < latest { tick_end.saturating_sub(start) } else { 0 };
-        let near = self.before.filter(|tap| *tap >= low.max(high - noise));
+        let noise = self.spread + if tick_end < latest { tick_end.since(start) } else { 0 };
+        let near = self.newest_since(low.max(high - noise));
         let behind = Place { of_next: place.of_next + 1, ..place };
         let room =
             near.map_or_else(|| self.made_room(behind, (cause, low, high), latest), |_| None);
         // Up to which `latest` it is as here. Above the tick's end, or below what is known, the time does not move.
         let moves = (low..=end).contains(&latest);
         let holds = match near {
-            _ if end < latest => i64::MAX,
+            _ if end < latest => StackTime::MAX,
             _ if latest < low => low.min(end),
-            Some(near) => end.min(near.saturating_add(self.spread)),
+            Some(near) => end.min(near.plus(self.spread)),
             None => end.min(until),
         };
-        let holds = if moves { holds.min(self.near.tap - 1) } else { holds };
+        let holds = if moves { holds.min(self.near.comes() - 1) } else { holds };
         let at = near.or(room).unwrap_or(high);
-        let is_between = high >= self.near.tap || self.before.is_some_and(|tap| tap > high);
+        let is_between =
+            high >= self.near.comes() || self.before.is_some_and(|tap| tap.at_stack() > high);
         if is_between || at > until {
             return Placement::of(first);
         }
-        let last_tap = holds.saturating_add(floor).min(self.map.end() - 1);
+        let last_tap = holds.passes(floor).min(self.map.end() - 1);
         let others = run.within(last_tap);
         let rule = Rule {
             at: (!moves || near.is_some()).then_some(at),
             floor,
-            high: if moves { i64::MAX } else { room.unwrap_or(high) },
+            high: if moves { StackTime::MAX } else { room.unwrap_or(high) },
         };
         Placement { first, others, rule }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::clocks::TapTime;
 use crate::flow::event::{self, Block, Event};
 use crate::report::{Answered, Sent, Trail, Trip};
 
@@ -24,7 +25,7 @@ struct Way {
     acked: i64,
     edge: i64,
     /// Ends of segments that are not yet acknowledged, and when they passed.
-    out: VecDeque<(i64, i64)>,
+    out: VecDeque<(i64, TapTime)>,
     /// Up to here nothing tells a round trip: it was repeated (Karn's rule, RFC 6298 section 3).
     repeated: i64,
 }
@@ -51,8 +52,8 @@ impl Way {
     fn sent(&mut self, event: &Event) {
         let (from, to) = (event.seq, event.end());
         let mark = |from, to, flight| Sent {
-            at_ns: event.tap,
-            until_ns: event.tap,
+            at_ns: event.tap.0,
+            until_ns: event.tap.0,
             from,
             to,
             flight,
@@ -89,8 +90,8 @@ impl Way {
         if is_new || edge != self.edge || self.trail.answers.list.is_empty() {
             self.edge = edge;
             self.trail.answers.push(Answered {
-                at_ns: event.tap,
-                until_ns: event.tap,
+                at_ns: event.tap.0,
+                until_ns: event.tap.0,
                 acked: self.acked,
                 edge,
                 window: (window, window),
@@ -108,8 +109,8 @@ impl Way {
         }
         if let Some((to, at)) = last.filter(|last| last.0 > self.repeated) {
             debug_assert!(to <= event.ack);
-            let took = event.tap.saturating_sub(at).max(0);
-            let (at_ns, until_ns) = (event.tap, event.tap);
+            let took = event.tap.since(at).max(0);
+            let (at_ns, until_ns) = (event.tap.0, event.tap.0);
             self.trail.trips.push(Trip { at_ns, until_ns, least_ns: took, most_ns: took });
         }
     }
@@ -123,7 +124,7 @@ impl Way {
             }
         }
         if from < to {
-            let (at_ns, until_ns, frame) = (event.tap, event.tap, event.frame);
+            let (at_ns, until_ns, frame) = (event.tap.0, event.tap.0, event.frame);
             let mark = Sent { at_ns, until_ns, from, to, flight: 0, packets: 1, frame };
             self.trail.sacked.push(mark);
         }
@@ -136,11 +137,11 @@ mod tests {
     use crate::flow::event::{ACK, FROM_SERVER};
 
     fn data(at: i64, seq: i64) -> Event {
-        Event { tap: at, seq, len: 100, bits: ACK | FROM_SERVER, ..Event::default() }
+        Event { tap: TapTime(at), seq, len: 100, bits: ACK | FROM_SERVER, ..Event::default() }
     }
 
     fn ack(at: i64, ack: i64, window: u16) -> Event {
-        Event { tap: at, ack, window, bits: ACK, ..Event::default() }
+        Event { tap: TapTime(at), ack, window, bits: ACK, ..Event::default() }
     }
 
     fn trail(events: &[(Event, &[Block])]) -> Trail {

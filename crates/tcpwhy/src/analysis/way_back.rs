@@ -7,6 +7,7 @@
 //! the time that the send itself stood in queues is known by its own time stamp. An ACK that is lost seems late until
 //! the next one comes.
 
+use crate::clocks::{StackTime, TapTime};
 use crate::flow::event::{Event, TS};
 use crate::measure::clock::SideClock;
 use crate::measure::stamps::Stamps;
@@ -29,10 +30,10 @@ pub(super) struct WayBack {
     sends: Stamps,
     arrivals: Stamps,
     /// Up to when a send left that shows that what is still to come had not come then.
-    shown: Option<i64>,
+    shown: Option<StackTime>,
     /// By how much the next to come is late at least, when the send at hand leaves, and when that is at the earliest.
     late: Option<i64>,
-    left: i64,
+    left: StackTime,
     /// The most that one was.
     pub(super) most: i64,
 }
@@ -40,35 +41,41 @@ pub(super) struct WayBack {
 impl WayBack {
     /// Takes a send that passed the tap away from its sender, with the `clock` of that, and that left before what passed
     /// the tap at `until` had come. By how much that was late then, if it stood in a queue.
-    pub(super) fn overdue(&mut self, send: &Event, until: i64, clock: &SideClock) -> Option<i64> {
+    pub(super) fn overdue(
+        &mut self,
+        send: &Event,
+        until: TapTime,
+        clock: &SideClock,
+    ) -> Option<i64> {
         self.late = None;
         let (tick, floor) = clock.tick().filter(|_| send.has(TS)).zip(clock.floor())?;
-        self.left = self.sends.unhindered(send.tap, send.tsval, tick) - floor;
+        self.left = self.sends.unhindered(send.tap, send.tsval, tick).left(floor);
         let least = LATE_NS.max(floor / LATE_PART);
         // Few are late at all: only of those the noise is asked, which has to be counted out.
         let is_late = |late: &i64| *late > least && *late > least + clock.spread();
-        self.late = Some(self.left.saturating_sub(until)).filter(is_late);
+        self.late = Some(self.left.since(until.at_stack())).filter(is_late);
         self.most = self.most.max(self.late.unwrap_or(0));
         self.late
     }
 
     /// The send at hand is taken, put at `at`.
-    pub(super) fn took(&mut self, at: i64) {
+    pub(super) fn took(&mut self, at: StackTime) {
         if self.late.is_some() {
             self.shown = Some(at);
         }
     }
 
     /// When what passed the tap at `tap` came, if the next send leaves at `send`.
-    pub(super) fn came(&self, tap: i64, send: i64) -> i64 {
+    pub(super) fn came(&self, tap: TapTime, send: StackTime) -> StackTime {
+        let tap = tap.at_stack();
         let is_shown = self.shown.is_some_and(|shown| tap <= shown);
         let is_as_late = self.late.is_some_and(|late| (send - tap) / AS_LATE <= late);
-        if send < i64::MAX && (is_shown || is_as_late) { send.max(tap) } else { tap }
+        if send < StackTime::MAX && (is_shown || is_as_late) { send.max(tap) } else { tap }
     }
 
     /// How long what passed the tap at `tap` stood in queues behind it, at least, if it came as late as `came`.
-    pub(super) fn held_behind(&self, tap: i64, came: i64) -> i64 {
-        (self.left.min(came) - tap).max(0)
+    pub(super) fn held_behind(&self, tap: TapTime, came: StackTime) -> i64 {
+        (self.left.min(came) - tap.at_stack()).max(0)
     }
 
     /// How long what arrives at the tap at its sender's host stood in queues on its way, at least.
@@ -92,7 +99,7 @@ mod tests {
         for number in 0..20_u32 {
             let at = i64::from(number) * 50 * MS;
             let (drew, seq) = (
-                Event { tap: at, len: 100, bits: ACK, ..Event::default() },
+                Event { tap: TapTime(at), len: 100, bits: ACK, ..Event::default() },
                 i64::from(number) * 100,
             );
             clock.peer_passed(&Event { seq, ..drew });
@@ -106,14 +113,24 @@ mod tests {
 
     /// A send that passed the tap `late` behind the least way.
     fn send(tap: i64, late: i64) -> Event {
-        Event { tap, tsval: ((tap - late) / MS) as u32, bits: ACK | TS, ..Event::default() }
+        Event {
+            tap: TapTime(tap),
+            tsval: ((tap - late) / MS) as u32,
+            bits: ACK | TS,
+            ..Event::default()
+        }
     }
 
     /// By how much what passed the tap at 100 ms is overdue at a send that passed it at `tap`, `late` by its own way.
     fn overdue(tap: i64, late: i64) -> Option<i64> {
         let (mut back, clock) = (WayBack::default(), clock());
-        back.overdue(&send(0, 0), i64::MAX, &clock);
-        back.overdue(&send(tap, late), 100 * MS, &clock).map(|late| late / MS)
+        back.overdue(&send(0, 0), TapTime::MAX, &clock);
+        back.overdue(&send(tap, late), TapTime(100 * MS), &clock).map(|late| late / MS)
+    }
+
+    /// When what passed the tap at `tap` came, in milliseconds, if the next send leaves at `send`.
+    fn came(back: WayBack, tap: i64, send: i64) -> i64 {
+        back.came(TapTime(tap * MS), StackTime(send * MS)).0 / MS
     }
 
     #[test]
@@ -136,21 +153,22 @@ mod tests {
     #[test]
     fn what_was_shown_not_to_have_come_comes_with_the_send_that_follows() {
         let (mut back, clock) = (WayBack::default(), clock());
-        back.overdue(&send(0, 0), i64::MAX, &clock);
-        assert_eq!(back.came(90 * MS, 95 * MS), 90 * MS, "nothing is shown");
-        back.overdue(&send(340 * MS, 0), 100 * MS, &clock);
-        let came = [80, 120].map(|tap| back.came(tap * MS, 300 * MS) / MS);
-        assert_eq!(came, [300, 300], "what left with it, by up to twice its time");
-        assert_eq!(back.came(-101 * MS, 300 * MS), -101 * MS, "more than twice");
-        back.took(300 * MS);
-        back.overdue(&send(360 * MS, 0), i64::MAX, &clock);
-        let came = [100, 300, 301].map(|tap| back.came(tap * MS, 320 * MS) / MS);
+        back.overdue(&send(0, 0), TapTime::MAX, &clock);
+        assert_eq!(came(back, 90, 95), 90, "nothing is shown");
+        back.overdue(&send(340 * MS, 0), TapTime(100 * MS), &clock);
+        let late = [80, 120].map(|tap| came(back, tap, 300));
+        assert_eq!(late, [300, 300], "what left with it, by up to twice its time");
+        assert_eq!(came(back, -101, 300), -101, "more than twice");
+        back.took(StackTime(300 * MS));
+        back.overdue(&send(360 * MS, 0), TapTime::MAX, &clock);
+        let late = [100, 300, 301].map(|tap| came(back, tap, 320));
         assert_eq!(
-            came,
+            late,
             [320, 320, 301],
             "what passed the tap after that send is not known to be late"
         );
-        assert_eq!(back.came(100 * MS, i64::MAX), 100 * MS, "no send follows");
+        let alone = back.came(TapTime(100 * MS), StackTime::MAX);
+        assert_eq!(alone, StackTime(100 * MS), "no send follows");
     }
 
     #[test]

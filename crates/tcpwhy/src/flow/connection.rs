@@ -6,6 +6,7 @@
 //! fix units (scale, MSS, timestamps) are remembered. Everything about *time at the sender*
 //! happens later, in `measure`, which takes the events in chunks.
 
+use crate::clocks::TapTime;
 use core::net::SocketAddr;
 
 use super::copies::{Copies, RECENT, Spot, met_again_after};
@@ -274,8 +275,8 @@ impl Flow {
 
     /// Capture time `at`, relative. Clocks centuries apart are damage; what is left of them must not
     /// overflow later sums.
-    fn tap_of(&self, at: Time) -> i64 {
-        at.since(self.facts.start).0.clamp(-LONGEST_NS, LONGEST_NS)
+    fn tap_of(&self, at: Time) -> TapTime {
+        TapTime(at.since(self.facts.start).0.clamp(-LONGEST_NS, LONGEST_NS))
     }
 
     fn note_side(&mut self, side: Side, segment: &Segment<'_>, event: &Event) {
@@ -363,7 +364,7 @@ impl Flow {
         };
         Reset {
             by: ["client", "server"][side].into(),
-            at_ns: event.tap,
+            at_ns: event.tap.0,
             frame: event.frame,
             after_fin: [0, 1].map(|at| self.facts.sides[at].fin_at.is_some()),
             unacked_bytes: [0, 1].map(|at| unacked(at).unwrap_or(0)),
@@ -397,7 +398,7 @@ impl Flow {
             facts.last_tap = event.tap;
             gathered.push(event);
         } else if facts.last_tap - event.tap <= REORDER_NS {
-            event.tap = event.tap.max(earlier.last_tap().unwrap_or(0));
+            event.tap = event.tap.max(earlier.last_tap().unwrap_or_default());
             gathered.insert(event);
         } else {
             // The capture's clock stepped back: the time does not move until the clock has caught up.

@@ -19,6 +19,7 @@
 //! before. A retransmission that takes another interface than its original did, and has fewer hops
 //! left there, cannot be told from that.
 
+use crate::clocks::TapTime;
 use std::collections::BTreeMap;
 
 use super::event::{Event, FIN, FLAGS, FROM_SERVER, ID, SYN, Side, TS};
@@ -116,10 +117,10 @@ pub(crate) struct Copies {
     singles: u32,
     doubles: u32,
     /// When a device said last of packets of each side that they are too large.
-    too_big: [Option<i64>; 2],
+    too_big: [Option<TapTime>; 2],
     first: [First; 2],
     /// What was met in the last second, and when, if copies come from far.
-    remembered: Option<BTreeMap<Said, i64>>,
+    remembered: Option<BTreeMap<Said, TapTime>>,
 }
 
 /// What a packet says.
@@ -156,7 +157,7 @@ impl Copies {
     }
 
     /// A device said at `tap` that packets of `side` are too large.
-    pub(super) fn expect_repeats(&mut self, side: Side, tap: i64) {
+    pub(super) fn expect_repeats(&mut self, side: Side, tap: TapTime) {
         self.too_big[side] = Some(tap);
     }
 
@@ -177,7 +178,7 @@ impl Copies {
     /// Whether a packet just like `event` is remembered.
     pub(super) fn is_remembered(&self, event: &Event) -> bool {
         let met = self.remembered.as_ref().and_then(|met| met.get(&said(event)));
-        met.is_some_and(|met| event.tap - met <= ELSEWHERE_WITHIN_NS) && is_told_apart(event)
+        met.is_some_and(|met| event.tap - *met <= ELSEWHERE_WITHIN_NS) && is_told_apart(event)
     }
 
     /// Remembers `event`, which is no copy, if that is of use.
@@ -251,7 +252,7 @@ mod tests {
     use crate::flow::event::FROM_SERVER;
 
     fn data(at: i64, seq: i64, len: u32) -> Event {
-        Event { tap: at, seq, len, bits: FROM_SERVER, ..Event::default() }
+        Event { tap: TapTime(at), seq, len, bits: FROM_SERVER, ..Event::default() }
     }
 
     fn spot(interface: u64, direction: Direction, hops_left: u64) -> Spot {
@@ -306,7 +307,7 @@ mod tests {
             change(&mut event);
             let mut first = old;
             (first.bits, first.id) = (event.bits, event.id);
-            event.tap = after;
+            event.tap = TapTime(after);
             met_again_after(&first, &event)
         };
         let second = ELSEWHERE_WITHIN_NS;
@@ -327,11 +328,12 @@ mod tests {
 
     #[test]
     fn what_was_too_large_is_sent_again_at_once_and_is_no_copy() {
-        let again = Event { tap: 100, seq: 0, len: 7140, bits: FROM_SERVER, ..Event::default() };
+        let again =
+            Event { tap: TapTime(100), seq: 0, len: 7140, bits: FROM_SERVER, ..Event::default() };
         let is_repeat = |told: Option<(Side, i64)>, age| {
             let mut copies = Copies::default();
             if let Some((side, tap)) = told {
-                copies.expect_repeats(side, tap);
+                copies.expect_repeats(side, TapTime(tap));
             }
             copies.is_expected_repeat(&again, age)
         };
@@ -344,13 +346,14 @@ mod tests {
         let here = spot(3, Direction::Incoming, 64);
         assert!(!twice.is_copy(&data(0, 0, 100), here, false));
         assert!(twice.is_copy(&data(1, 0, 100), here, true));
-        twice.expect_repeats(1, 60);
+        twice.expect_repeats(1, TapTime(60));
         assert!(!twice.is_expected_repeat(&again, 90), "each packet is captured twice");
     }
 
     #[test]
     fn packets_are_remembered_once_a_copy_came_from_far_and_a_bounded_number_of_them() {
-        let event = |id: u16| Event { id, tap: i64::from(id), bits: TS | ID, ..data(0, 0, 1448) };
+        let event =
+            |id: u16| Event { id, tap: TapTime(id.into()), bits: TS | ID, ..data(0, 0, 1448) };
         let mut copies = Copies::default();
         assert!(!copies.are_from_far(WITHIN_NS), "a neighbour tells nothing of two hosts");
         assert!(copies.are_from_far(WITHIN_NS + 1));

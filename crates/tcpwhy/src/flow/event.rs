@@ -2,6 +2,7 @@
 //! numbers unwrapped and relative to the connection. Data that just goes on from it is kept in
 //! 16 bytes a segment ([`super::run`]).
 
+use crate::clocks::TapTime;
 use crate::wire::Flags;
 
 /// Index of a side: the client is 0, the server 1.
@@ -13,8 +14,8 @@ pub(crate) type Block = (i64, i64);
 /// One captured segment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Event {
-    /// Capture time in nanoseconds since the connection's first packet.
-    pub(crate) tap: i64,
+    /// Capture time since the connection's first packet.
+    pub(crate) tap: TapTime,
     /// Frame number.
     pub(crate) frame: u64,
     /// Offset of the first payload byte in its direction; the first byte after the SYN is 0.

@@ -3,6 +3,7 @@
 //! Kept beside the events because the analysis reads it while the next packets come in: each part of
 //! the events goes to it with a copy of what was known when that part ended.
 
+use crate::clocks::TapTime;
 use core::net::SocketAddr;
 use core::ops::BitXor;
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ pub(crate) struct Facts {
     /// Capture time of the first packet.
     pub(crate) start: Time,
     /// Capture time of the last packet, relative.
-    pub(crate) last_tap: i64,
+    pub(crate) last_tap: TapTime,
     /// The frame that it began with, which no other connection did.
     pub(crate) first_frame: u64,
     pub(crate) last_frame: u64,
@@ -66,7 +67,7 @@ impl Facts {
             endpoints,
             network: segment.network,
             start: segment.time,
-            last_tap: 0,
+            last_tap: TapTime::default(),
             first_frame: segment.frame,
             last_frame: segment.frame,
             packets: 0,
@@ -88,7 +89,7 @@ impl Facts {
     pub(crate) fn a_bit_of_each_line(&self) -> u64 {
         let of_side = |side: &SideInfo| side.data_frames ^ u64::from(side.outgoing ^ side.syns);
         let sides = self.sides.iter().map(of_side).fold(0, BitXor::bitxor);
-        sides ^ self.packets ^ self.first_frame ^ self.handshake.syn.unwrap_or_default() as u64
+        sides ^ self.packets ^ self.first_frame ^ self.handshake.syn.unwrap_or_default().0 as u64
     }
 
     /// How often `side` sent its FIN up to the last packet without hearing anything.
@@ -119,9 +120,14 @@ impl Facts {
         self.peers.last(side).is_none()
     }
 
+    /// How long it lasted at the tap.
+    pub(crate) fn lifetime(&self) -> i64 {
+        self.last_tap.0
+    }
+
     /// Capture time of its last packet.
     pub(crate) fn last_seen(&self) -> i64 {
-        self.start.0.saturating_add(self.last_tap)
+        self.start.0.saturating_add(self.last_tap.0)
     }
 
     /// Whether both sides closed, or one reset.

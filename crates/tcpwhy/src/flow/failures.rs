@@ -17,6 +17,7 @@
 use super::event::{Event, Side};
 use super::promise::{self, Promise};
 use super::requests::Requests;
+use crate::clocks::TapTime;
 
 /// A record's header and the alert's two bytes: such a segment takes the long way, whatever it is.
 const ALERT_LEN: u32 = 7;
@@ -43,7 +44,7 @@ pub(crate) enum What {
 pub(crate) struct Failed {
     pub(crate) what: What,
     pub(crate) by: Side,
-    pub(crate) tap: i64,
+    pub(crate) tap: TapTime,
     pub(crate) frame: u64,
     pub(crate) times: u32,
 }

@@ -5,6 +5,7 @@
 
 use super::event::{Block, Event};
 use super::run::{Follower, Place, Run};
+use crate::clocks::TapTime;
 
 /// Consecutive events of one connection.
 #[derive(Clone, Debug, Default)]
@@ -157,7 +158,7 @@ impl Gathered {
     }
 
     /// When the last passed the tap.
-    pub(crate) fn last_tap(&self) -> Option<i64> {
+    pub(crate) fn last_tap(&self) -> Option<TapTime> {
         self.events.last().map(|event| self.run(event).last_tap())
     }
 
@@ -215,10 +216,17 @@ mod tests {
     /// Data of 100 bytes at 0 that passed at time 10 in frame 1, and what followed it at `taps`.
     fn run(taps: &[i64]) -> Gathered {
         let mut gathered = Gathered::default();
-        gathered.push(Event { tap: 10, frame: 1, len: 100, id: 7, bits: ACK, ..Event::default() });
+        gathered.push(Event {
+            tap: TapTime(10),
+            frame: 1,
+            len: 100,
+            id: 7,
+            bits: ACK,
+            ..Event::default()
+        });
         let follower = |(at, tap): (usize, &i64)| {
             let (frame, id) = (2 + at as u32, 8 + at as u16);
-            Follower { tap: *tap, frame, id, is_pushed: false }
+            Follower { tap: TapTime(*tap), frame, id, is_pushed: false }
         };
         gathered.go_on(&taps.iter().enumerate().map(follower).collect::<Vec<_>>());
         gathered
@@ -226,12 +234,12 @@ mod tests {
 
     /// An ACK that passed at `tap`, stored behind all of these.
     fn late(tap: i64) -> Event {
-        Event { tap, frame: 99, seq: 55, bits: ACK, ..Event::default() }
+        Event { tap: TapTime(tap), frame: 99, seq: 55, bits: ACK, ..Event::default() }
     }
 
     /// Time, offset and identification of each event, run by run.
     fn told(gathered: &Gathered) -> Vec<Vec<(i64, i64, u16)>> {
-        let event = |event: Event| (event.tap, event.seq, event.id);
+        let event = |event: Event| (event.tap.0, event.seq, event.id);
         gathered.runs().map(|run| run.events().map(event).collect()).collect()
     }
 
@@ -241,7 +249,7 @@ mod tests {
         gathered.insert(late(25));
         let (first, rest) = (vec![(10, 0, 7), (20, 100, 8)], vec![(30, 200, 9), (40, 300, 10)]);
         assert_eq!(told(&gathered), [first, vec![(25, 55, 0)], rest]);
-        assert_eq!((gathered.frames(), gathered.last_tap()), (5, Some(40)));
+        assert_eq!((gathered.frames(), gathered.last_tap()), (5, Some(TapTime(40))));
         let frames = gathered.runs().flat_map(Run::events).map(|event| event.frame);
         assert_eq!(frames.collect::<Vec<_>>(), [1, 2, 99, 3, 4]);
     }

@@ -6,6 +6,8 @@
 //! Left out: heads that do not end in the first segment's captured bytes; chunked bodies; answers that have no body
 //! whatever their head says (to HEAD; 1xx, 204 and 304: RFC 9112 section 6.3).
 
+use crate::clocks::TapTime;
+
 /// An answer that said how long it is going to be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Promise {
@@ -13,7 +15,7 @@ pub(crate) struct Promise {
     pub(crate) from: i64,
     pub(crate) to: i64,
     /// When its head passed the tap.
-    pub(crate) tap: i64,
+    pub(crate) tap: TapTime,
 }
 
 /// A body of more than this is damage, not an answer. Ours: 2^50 bytes, a petabyte.

@@ -4,12 +4,13 @@
 //! and PSH. Of such a follower only what is its own is kept; the rest is in the event in front.
 
 use super::event::{Event, PSH, UNSEEN_CAUSE};
+use crate::clocks::TapTime;
 
 /// A segment that goes on from the one before it: data right behind, which says nothing else but this.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Follower {
-    /// Capture time in nanoseconds since the connection's first packet.
-    pub(crate) tap: i64,
+    /// Capture time since the connection's first packet.
+    pub(crate) tap: TapTime,
     /// The last 32 bits of its frame number.
     pub(crate) frame: u32,
     /// IP identification.
@@ -135,7 +136,7 @@ impl<'a> Run<'a> {
 
     /// When the one behind the first `events` of it passed the tap.
     #[inline]
-    pub(crate) fn tap(self, events: usize) -> i64 {
+    pub(crate) fn tap(self, events: usize) -> TapTime {
         let at = (self.done + events).checked_sub(1);
         at.map_or(self.head.tap, |at| self.followers[at].tap)
     }
@@ -148,7 +149,7 @@ impl<'a> Run<'a> {
 
     /// How many of the others passed the tap by `time`: mostly all, for they follow each other closely.
     #[inline]
-    pub(crate) fn within(self, time: i64) -> usize {
+    pub(crate) fn within(self, time: TapTime) -> usize {
         let rest = self.rest();
         match rest.last() {
             Some(last) if last.tap > time => rest.partition_point(|other| other.tap <= time),
@@ -177,7 +178,7 @@ impl<'a> Run<'a> {
 
     /// When that passed the tap.
     #[inline]
-    pub(crate) fn last_tap(self) -> i64 {
+    pub(crate) fn last_tap(self) -> TapTime {
         self.followers.last().map_or(self.head.tap, |last| last.tap)
     }
 }

@@ -1,6 +1,7 @@
 //! What is known of one side by its packets, and when the handshake's passed.
 
 use super::event::{Event, TS};
+use crate::clocks::TapTime;
 use crate::wire::{Checksum, Direction, Options, Segment};
 use tcpwhy_words::units::Seq;
 
@@ -37,13 +38,13 @@ pub(crate) struct SideInfo {
     /// Offset after its last byte, once its FIN was seen.
     pub(crate) fin_at: Option<i64>,
     /// When that FIN passed the tap.
-    pub(crate) fin_tap: Option<i64>,
+    pub(crate) fin_tap: Option<TapTime>,
     /// How often it was sent without another packet of the connection between, and how many packets there were up to the last.
     pub(super) fins: (u64, u64),
     /// How far it has sent by the numbers of bare ACKs that do not just go on.
     pub(crate) bare_to: i64,
     /// When it last sent a bare ACK that shows its number.
-    pub(crate) bare_tap: Option<i64>,
+    pub(crate) bare_tap: Option<TapTime>,
     /// Data bytes seen, with repeats.
     pub(crate) data_frames: u64,
     /// Longest payload in one frame.
@@ -102,11 +103,11 @@ impl SideInfo {
 /// When the handshake's packets passed the tap.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
-    pub(super) syn: Option<i64>,
-    pub(super) syn_ack: Option<i64>,
-    pub(super) ack: Option<i64>,
+    pub(super) syn: Option<TapTime>,
+    pub(super) syn_ack: Option<TapTime>,
+    pub(super) ack: Option<TapTime>,
     /// When the first SYN passed the tap, with its time stamp, and the time stamp of the last.
-    first_syn: Option<(i64, u32, u32)>,
+    first_syn: Option<(TapTime, u32, u32)>,
     /// A SYN-ACK was retransmitted after others had been lost before the tap.
     pub(super) lost_answers: bool,
 }

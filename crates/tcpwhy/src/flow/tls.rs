@@ -15,6 +15,7 @@ use super::event::{Event, Side};
 use super::failures::{self, What};
 use super::hello::{Hellos, Told};
 use super::tls_behind::{Behind, Early};
+use crate::clocks::TapTime;
 use crate::report::{Tls, TlsFlight};
 
 const HEADER: usize = 5;
@@ -45,7 +46,7 @@ pub(crate) struct TlsWatch {
     /// Offset of the next record header, by side.
     next: [i64; 2],
     flights: Vec<Flight>,
-    end: Option<i64>,
+    end: Option<TapTime>,
     behind: Behind,
     /// Segments of the server behind the handshake while its trail was lost.
     astray: u32,
@@ -58,7 +59,7 @@ pub(crate) struct TlsWatch {
 #[derive(Clone, Debug)]
 struct Flight {
     side: Side,
-    start: i64,
+    start: TapTime,
     bytes: u64,
     records: Vec<u8>,
 }
@@ -219,13 +220,13 @@ impl TlsWatch {
         let first = self.flights.first()?;
         let flights = self.flights.iter().map(|f| TlsFlight {
             from: if f.side == 0 { "client" } else { "server" }.to_owned(),
-            start_ns: f.start,
+            start_ns: f.start.0,
             bytes: f.bytes,
             records: f.records.iter().map(|kind| record_name(*kind).to_owned()).collect(),
         });
         self.flights.iter().any(|f| f.side == 1).then(|| Tls {
-            start_ns: first.start,
-            end_ns: self.end,
+            start_ns: first.start.0,
+            end_ns: self.end.map(|at| at.0),
             flights: flights.collect(),
         })
     }
@@ -262,7 +263,7 @@ mod tests {
     }
 
     fn event(tap: i64, seq: i64, payload: &[u8]) -> Event {
-        Event { tap, seq, len: payload.len() as u32, ..Event::default() }
+        Event { tap: TapTime(tap), seq, len: payload.len() as u32, ..Event::default() }
     }
 
     #[test]
@@ -320,7 +321,10 @@ mod tests {
         let records = [(50, 250), (50, 250), (300_000_000, 1_400)];
         for snap in [9_000, 80] {
             let early = behind(&records, snap).expect("tickets and an answer");
-            assert_eq!((early.records, early.request_at, early.answer_at), (2, 33, 300_000_000));
+            assert_eq!(
+                (early.records, early.request_at, early.answer_at),
+                (2, TapTime(33), TapTime(300_000_000))
+            );
         }
         assert_eq!(behind(&records[..1], 9_000), None, "a short answer");
         assert_eq!(behind(&records[2..], 9_000), None, "a long answer");

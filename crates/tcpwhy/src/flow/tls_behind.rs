@@ -15,6 +15,8 @@
 //! Left out: tickets in the flight of the handshake itself (`BoringSSL`'s), for these come before any request;
 //! answers behind a request of more than [`MOST_ASKED`]; what a capture without the records' headers holds.
 
+use crate::clocks::TapTime;
+
 /// Ours: tickets of OpenSSL, rustls, Go and Java are 60 to 300 B without the client's certificate; a response's
 /// head and a little body are often longer than twice that.
 const TICKET: core::ops::RangeInclusive<u32> = 60..=512;
@@ -41,7 +43,7 @@ const PAUSE_NS: i64 = 1_000_000;
 pub(crate) struct Early {
     /// Offset of the request's first byte, and when its last byte passed.
     pub(crate) request: i64,
-    pub(crate) request_at: i64,
+    pub(crate) request_at: TapTime,
     /// Offset of the client's record that acknowledges SETTINGS and asks for nothing.
     pub(crate) acknowledged: Option<i64>,
     /// What there is of the server's before `answer`.
@@ -50,9 +52,9 @@ pub(crate) struct Early {
     pub(crate) kind: Kind,
     /// Offset and time of the first byte that may be an answer's, and of the first behind all these.
     pub(crate) may_answer: i64,
-    pub(crate) may_answer_at: i64,
+    pub(crate) may_answer_at: TapTime,
     pub(crate) answer: i64,
-    pub(crate) answer_at: i64,
+    pub(crate) answer_at: TapTime,
 }
 
 /// What the early records look like.
@@ -69,7 +71,7 @@ pub(crate) enum Kind {
 /// A record of the server.
 #[derive(Clone, Copy, Debug)]
 struct Record {
-    tap: i64,
+    tap: TapTime,
     seq: i64,
     len: u32,
     /// Acknowledges a part of a request.
@@ -82,7 +84,7 @@ pub(crate) struct Behind {
     is_tls_13: bool,
     /// Offsets of the first request and behind what was seen of it, and when that passed.
     request: Option<(i64, i64)>,
-    request_at: i64,
+    request_at: TapTime,
     records: Vec<Record>,
     /// How many records there were when the client acknowledged HTTP/2's SETTINGS, and the offset of that.
     acknowledged: Option<(usize, i64)>,
@@ -94,7 +96,7 @@ impl Behind {
     }
 
     /// The client sent a record of `len` bytes at `tap`, at `seq`; whether there is more to watch for.
-    pub(crate) fn on_request(&mut self, tap: i64, seq: i64, len: u32) -> bool {
+    pub(crate) fn on_request(&mut self, tap: TapTime, seq: i64, len: u32) -> bool {
         let answered = self.records.iter().any(|record| record.may_answer);
         if answered && self.acknowledged.is_none() && EMPTY_FRAME.contains(&len) {
             self.acknowledged = Some((self.records.len(), seq));
@@ -111,7 +113,7 @@ impl Behind {
     }
 
     /// Bytes of the client up to `end` passed at `tap`.
-    pub(crate) fn on_request_bytes(&mut self, tap: i64, end: i64) {
+    pub(crate) fn on_request_bytes(&mut self, tap: TapTime, end: i64) {
         if let Some((_, seen)) = self.request.as_mut().filter(|request| end > request.1)
             && self.acknowledged.is_none()
         {
@@ -120,7 +122,7 @@ impl Behind {
     }
 
     /// The server sent a record that acknowledges up to `ack`; whether there is more to watch for.
-    pub(crate) fn on_record(&mut self, tap: i64, seq: i64, len: u32, ack: i64) -> bool {
+    pub(crate) fn on_record(&mut self, tap: TapTime, seq: i64, len: u32, ack: i64) -> bool {
         let may_answer = self.request.is_some_and(|request| ack > request.0);
         self.records.push(Record { tap, seq, len, may_answer });
         let is_early = len <= *TICKET.end();
@@ -224,26 +226,26 @@ mod tests {
 
     fn watched(records: &[(i64, u32)], ack: i64, frame: Option<(usize, u32)>) -> Behind {
         let mut behind = Behind::new(true);
-        assert!(behind.on_request(0, REQUEST, 100));
+        assert!(behind.on_request(TapTime(0), REQUEST, 100));
         let mut seq = 1_000;
         for (at, (ms, len)) in records.iter().enumerate() {
             if let Some((_, len)) = frame.filter(|frame| frame.0 == at) {
-                behind.on_request(ms * MS - 1, REQUEST + 100, len);
+                behind.on_request(TapTime(ms * MS - 1), REQUEST + 100, len);
             }
-            behind.on_record(ms * MS, seq, *len, ack);
+            behind.on_record(TapTime(ms * MS), seq, *len, ack);
             seq += i64::from(*len) + 5;
         }
         behind
     }
 
     fn answer(records: &[(i64, u32)]) -> Option<(Kind, i64)> {
-        told(records).map(|early| (early.kind, early.answer_at / MS))
+        told(records).map(|early| (early.kind, early.answer_at.0 / MS))
     }
 
     #[test]
     fn two_tickets_are_no_answer() {
         let early = told(&[(0, 250), (60, 250), (250, 16_401)]).expect("tickets");
-        assert_eq!((early.kind, early.answer_at), (Kind::Tickets, 250 * MS));
+        assert_eq!((early.kind, early.answer_at), (Kind::Tickets, TapTime(250 * MS)));
         assert_eq!((early.records, early.bytes, early.answer), (2, 510, 1_510));
         assert_eq!(answer(&[(0, 250), (0, 250), (250, 300)]), Some((Kind::Tickets, 250)));
     }
@@ -270,7 +272,7 @@ mod tests {
         let early = watched(&records, REQUEST + 100, Some((3, 26))).early().expect("told");
         assert_eq!((early.kind, early.records), (Kind::Tickets, 3), "acknowledged as SETTINGS are");
         let longer = watched(&records, REQUEST + 100, Some((3, 27))).early().expect("told");
-        assert_eq!((longer.kind, longer.answer_at), (Kind::Undecided, 250 * MS));
+        assert_eq!((longer.kind, longer.answer_at), (Kind::Undecided, TapTime(250 * MS)));
     }
 
     #[test]
@@ -284,9 +286,12 @@ mod tests {
     fn what_acknowledges_no_request_answers_none() {
         let mut behind = watched(&[(0, 250)], REQUEST, None);
         assert_eq!(behind.early(), None);
-        behind.on_record(250 * MS, 1_255, 251, REQUEST + 1);
+        behind.on_record(TapTime(250 * MS), 1_255, 251, REQUEST + 1);
         let early = behind.early().expect("a ticket");
-        assert_eq!((early.kind, early.records, early.answer_at), (Kind::Tickets, 1, 250 * MS));
+        assert_eq!(
+            (early.kind, early.records, early.answer_at),
+            (Kind::Tickets, 1, TapTime(250 * MS))
+        );
     }
 
     #[test]

@@ -10,18 +10,19 @@
 //! Where the capture was taken decides what that means; that is for the finding.
 
 use super::event::{CORRUPT, Event, RST, SYN, Side};
+use crate::clocks::TapTime;
 use crate::report;
 
 /// What passed between the client's ACK and the first segment by which the server shows that it has the connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Untaken {
     /// When the client's first data passed.
-    data_at: Option<i64>,
+    data_at: Option<TapTime>,
     repeats: u32,
     syn_acks: u32,
     /// When the last SYN-ACK passed behind the client's ACK or, where there is some, its data.
-    last_syn_ack_at: Option<i64>,
-    taken_at: Option<i64>,
+    last_syn_ack_at: Option<TapTime>,
+    taken_at: Option<TapTime>,
     is_over: bool,
 }
 
@@ -58,14 +59,14 @@ impl Untaken {
 
     /// What the report says of it, behind the client's ACK at `acked_at`; `None` where the server took the connection as
     /// one should.
-    pub(crate) fn report(&self, acked_at: i64) -> Option<report::Untaken> {
+    pub(crate) fn report(&self, acked_at: TapTime) -> Option<report::Untaken> {
         self.is_told().then(|| report::Untaken {
-            from_ns: acked_at,
-            data_ns: self.data_at,
-            to_ns: self.taken_at,
+            from_ns: acked_at.0,
+            data_ns: self.data_at.map(|at| at.0),
+            to_ns: self.taken_at.map(|at| at.0),
             repeats: u64::from(self.repeats),
             syn_acks: u64::from(self.syn_acks),
-            last_syn_ack_ns: self.last_syn_ack_at,
+            last_syn_ack_ns: self.last_syn_ack_at.map(|at| at.0),
         })
     }
 }
@@ -81,14 +82,19 @@ mod tests {
     fn told(segments: &[(i64, u16, i64, u32)]) -> Option<report::Untaken> {
         let (mut untaken, mut sent) = (Untaken::default(), 0);
         for (ms, bits, seq, len) in segments {
-            let event =
-                Event { tap: ms * MS, bits: *bits | ACK, seq: *seq, len: *len, ..Event::default() };
+            let event = Event {
+                tap: TapTime(ms * MS),
+                bits: *bits | ACK,
+                seq: *seq,
+                len: *len,
+                ..Event::default()
+            };
             untaken.push(event.side(), &event, (sent, false));
             if event.side() == 0 {
                 sent = sent.max(event.end());
             }
         }
-        untaken.report(20 * MS)
+        untaken.report(TapTime(20 * MS))
     }
 
     const DATA: (i64, u16, i64, u32) = (20, 0, 0, 18);

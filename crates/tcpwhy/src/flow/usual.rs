@@ -11,6 +11,7 @@ use super::event::{ACK, Event, FROM_SERVER, ID, PSH, Side, TS};
 use super::next::Next;
 use super::run::Follower;
 use crate::capture::Frame;
+use crate::clocks::TapTime;
 use crate::wire::{Alike, Checksum, Direction, Flags, Head, Mould};
 use tcpwhy_words::units::{Seq, Time};
 
@@ -79,7 +80,7 @@ impl Streaming {
             self.seq = Seq(alike.seq.0.wrapping_add(self.len));
             self.last = alike.time;
             self.followers.push(Follower {
-                tap: alike.time.0 - self.start.0,
+                tap: TapTime(alike.time.0 - self.start.0),
                 frame: alike.frame as u32,
                 id: alike.id,
                 is_pushed: alike.is_pushed,
@@ -113,9 +114,9 @@ impl Flow {
             && head.payload_len <= 1 << 20
             && (head.payload_len > 0 && end > next.met || newly_acked > 0);
         // `tap_of` without its bounds, which such times keep.
-        let tap = head.time.0.wrapping_sub(self.facts.start.0);
-        let is_in_order =
-            head.time >= self.facts.start && (self.facts.last_tap..LONGEST_NS).contains(&tap);
+        let tap = TapTime(head.time.0.wrapping_sub(self.facts.start.0));
+        let is_in_order = head.time >= self.facts.start
+            && (self.facts.last_tap..TapTime(LONGEST_NS)).contains(&tap);
         let spot = Spot::of(head.ip, head.link);
         let is_to_be_read = self.facts.failures.are_to_be_read(side, head.payload_len);
         if !is_plain || !is_next || !is_in_order || spot != next.spot || is_to_be_read {
@@ -179,7 +180,7 @@ impl Flow {
             seq: self.next[side].seq,
             len: head.len,
             start,
-            last: Time(start.0 + self.facts.last_tap),
+            last: Time(start.0 + self.facts.last_tap.0),
             until: until.min(Time(start.0.saturating_add(LONGEST_NS))),
             first_frame: head.frame,
             end_frame,

@@ -9,6 +9,7 @@
 //! Nagle's algorithm fills small writes up to whole segments. Then beats come one or two writes apart, and distances
 //! are multiples of one. A short segment that comes alone behind a whole one begins no beat: an ACK let it go.
 
+use crate::clocks::StackTime;
 use crate::limits::sense::{
     BEAT_SILENCE, BURST_GAP_NS, DRAINED, DRAINED_LATE, ENOUGH_BEATS, EVEN_BEATS, LARGE_BEAT,
     MOST_UNITS, NEARLY_ALL, ODD_BEATS, OFF_BEAT, PACED_NS, SAME_RATE, SMALL_BEAT,
@@ -19,7 +20,7 @@ use crate::limits::sense::{
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Beat {
     /// When it began, and at which offset.
-    began: Option<(i64, i64)>,
+    began: Option<(StackTime, i64)>,
     /// The longest silence lately.
     hush: i64,
     /// The distance that others are multiples of.
@@ -29,15 +30,15 @@ pub(crate) struct Beat {
     /// A short segment belongs to it.
     is_drained: bool,
     /// The last short segment that came alone, and the send before it.
-    lone: Option<(i64, i64)>,
+    lone: Option<(StackTime, StackTime)>,
 }
 
 /// A send of new data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
-    pub(crate) at: i64,
+    pub(crate) at: StackTime,
     /// The send before it, and whether that was a short segment.
-    pub(crate) before: (i64, bool),
+    pub(crate) before: (StackTime, bool),
     /// Where its data begins.
     pub(crate) from: i64,
     pub(crate) short: bool,
@@ -98,7 +99,7 @@ impl Beats {
     }
 
     /// Counts the beat that `began` at an offset.
-    fn count(&mut self, sent: &Sent, beat: &mut Beat, (began, from): (i64, i64)) {
+    fn count(&mut self, sent: &Sent, beat: &mut Beat, (began, from): (StackTime, i64)) {
         // Microseconds keep sums of squares within 128 bits whatever times are.
         let (gap, size) = ((sent.at - began) / 1000, (sent.from - from).max(1));
         self.count += 1;
@@ -219,7 +220,8 @@ mod tests {
     /// number of segments.
     fn beats(pattern: &[(i64, i64)], times: usize) -> Beats {
         let (mut beats, mut beat) = (Beats::default(), Beat::default());
-        let (mut at, mut from, mut before) = (0, 0, (-10 * MS, false));
+        let (mut at, mut from) = (StackTime(0), 0);
+        let mut before = (StackTime(-10 * MS), false);
         for (size, gap) in pattern.iter().cycle().take(times) {
             let mut sent = 0;
             while sent < *size {
@@ -229,7 +231,7 @@ mod tests {
                 (before, sent) = ((at, short), sent + len);
             }
             from += size;
-            at += gap;
+            at += *gap;
         }
         beats
     }
@@ -294,9 +296,9 @@ mod tests {
     #[test]
     fn a_short_segment_between_two_writes_parts_no_beat() {
         let (mut beats, mut beat) = (Beats::default(), Beat::default());
-        let mut before = (-MS, false);
+        let mut before = (StackTime(-MS), false);
         for number in 0..12 {
-            let (at, from) = (number * 12 * MS, number * 20_000);
+            let (at, from) = (StackTime(number * 12 * MS), number * 20_000);
             for (at, from, short) in [(at, from, false), (at + 7 * MS, from + 18_824, true)] {
                 beats.push(&Sent { at, before, from, short, mss: MSS }, &mut beat);
                 before = (at, short);

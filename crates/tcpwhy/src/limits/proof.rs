@@ -2,6 +2,7 @@
 //!
 //! The sender's parts tell facts, and the account takes them down: they never see it.
 
+use crate::clocks::StackTime;
 use crate::limits::wait::Wait;
 
 /// What time was for.
@@ -29,11 +30,11 @@ pub(crate) enum Proven {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Proof {
     /// All time since then was for this.
-    Since { since: i64, what: Proven },
+    Since { since: StackTime, what: Proven },
     /// What was sent now, `since` what was sent before it, came by itself: no arrival let it out.
-    ByItself { since: i64 },
+    ByItself { since: StackTime },
     /// All time since then belongs to the loss episode.
-    Episode { since: i64, id: u32 },
+    Episode { since: StackTime, id: u32 },
     /// A hole of the capture begins, and the flight of the open wait had filled the receiver's window.
     FullBeforeHole(Wait),
     /// The open wait is over, though nothing shows what ended it.

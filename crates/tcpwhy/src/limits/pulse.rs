@@ -10,6 +10,7 @@
 //! the whole segments of a writer that a full buffer blocks (`sk_stream_wait_memory`). What an
 //! application writes is seldom a whole number of segments.
 
+use crate::clocks::StackTime;
 use crate::limits::sense::{
     ALIKE, BURST_GAP_NS, BY_CLOCK, ENOUGH_PULSES, EVEN_ALIKE, EVEN_VARIANCE, KEPT_DISTANCES,
     LID_ROUNDS, MANY, MISSED_TIMES, NEARLY_ALL, NEVER, NO_ANSWER, NO_CHANCE, PROMPT_BY_CHANCE,
@@ -31,13 +32,13 @@ pub(crate) enum Cause {
 /// The last send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Before {
-    pub(crate) at: i64,
+    pub(crate) at: StackTime,
     /// It carried PSH.
     pub(crate) pushed: bool,
     /// It was shorter than a full segment.
     pub(crate) short: bool,
     /// When its pulse began, and how long after the one before it.
-    pub(crate) began: Option<i64>,
+    pub(crate) began: Option<StackTime>,
     pub(crate) gap: i64,
     /// How long behind what arrived last it began, where that tells something.
     pub(crate) behind: Option<i64>,
@@ -48,7 +49,7 @@ pub(crate) struct Before {
 impl Before {
     /// Whether the pulse that was due after the last one has not come by `at`: not the clock held
     /// it then.
-    pub(crate) fn is_pulse_missed(&self, at: i64) -> bool {
+    pub(crate) fn is_pulse_missed(&self, at: StackTime) -> bool {
         let tick = if self.tick > 0 { self.tick } else { self.gap };
         self.began.is_some_and(|began| at - began > MISSED_TIMES * tick)
     }
@@ -82,7 +83,13 @@ pub(crate) struct Pulses {
 impl Pulses {
     /// Takes a send at `at` that follows `before`, and moves that on; so long `behind` what arrived last, where
     /// that tells something.
-    pub(crate) fn push(&mut self, at: i64, before: &mut Before, cause: Cause, behind: Option<i64>) {
+    pub(crate) fn push(
+        &mut self,
+        at: StackTime,
+        before: &mut Before,
+        cause: Cause,
+        behind: Option<i64>,
+    ) {
         let apart = before.began.map_or(0, |began| at - began);
         match cause {
             Cause::Own => self.own += 1,
@@ -234,9 +241,9 @@ mod tests {
     fn pulses(times: &[i64], (pushed, short): (bool, bool), cause: Cause) -> Pulses {
         let (mut pulses, mut before) = (Pulses::default(), Before::NONE);
         for &at in times {
-            pulses.push(at, &mut before, cause, None);
-            before.at = at;
-            pulses.push(at, &mut before, Cause::Burst, None);
+            pulses.push(StackTime(at), &mut before, cause, None);
+            before.at = StackTime(at);
+            pulses.push(StackTime(at), &mut before, Cause::Burst, None);
             before = Before { pushed, short, ..before };
         }
         pulses
@@ -253,20 +260,18 @@ mod tests {
         assert!(!pulses(&every(1_700_000, 8), MIDST, Cause::Own).are_even(), "seven gaps");
     }
 
+    /// Adds one that an arrival sets off at once.
+    fn answer(pulses: &mut Pulses) {
+        let mut before = Before { at: StackTime(0), ..Before::NONE };
+        pulses.push(StackTime(0), &mut before, Cause::Arrival { before: 0 }, None);
+    }
+
     #[test]
     fn what_arrivals_set_off_is_not_the_senders_clock() {
         let mut mixed = pulses(&every(1_700_000, 9), MIDST, Cause::Own);
-        let arrival = |mixed: &mut Pulses| {
-            mixed.push(
-                0,
-                &mut Before { at: 0, ..Before::NONE },
-                Cause::Arrival { before: 0 },
-                None,
-            );
-        };
-        (0..9).for_each(|_| arrival(&mut mixed));
+        (0..9).for_each(|_| answer(&mut mixed));
         assert!(mixed.are_own());
-        arrival(&mut mixed);
+        answer(&mut mixed);
         assert!(!mixed.are_own());
     }
 
@@ -276,9 +281,9 @@ mod tests {
         assert!(drawn(PULSE_PROMPT_NS + 1).are_own());
         assert!(!drawn(PULSE_PROMPT_NS).are_own(), "as promptly as answers leave");
         let mut swept = drawn(PULSE_PROMPT_NS + 1);
-        swept.push(0, &mut Before { at: 0, ..Before::NONE }, Cause::Arrival { before: 0 }, None);
+        answer(&mut swept);
         assert!(swept.are_own(), "one of ten comes by chance");
-        swept.push(0, &mut Before { at: 0, ..Before::NONE }, Cause::Arrival { before: 0 }, None);
+        answer(&mut swept);
         assert!(!swept.are_own());
         let few = pulses(&every(1_700_000, 7), MIDST, Cause::Arrival { before: 99_000 });
         assert!(!few.are_own());
@@ -290,8 +295,13 @@ mod tests {
         let (mut pulses, mut before) = (Pulses::default(), Before::NONE);
         for (number, at) in every(1_700_000, 17).into_iter().enumerate() {
             let behind = if others.contains(&number) { time } else { 10_000 };
-            pulses.push(at, &mut before, Cause::Arrival { before: behind }, Some(behind));
-            before = Before { at, ..before };
+            pulses.push(
+                StackTime(at),
+                &mut before,
+                Cause::Arrival { before: behind },
+                Some(behind),
+            );
+            before = Before { at: StackTime(at), ..before };
         }
         pulses
     }
@@ -357,14 +367,17 @@ mod tests {
     #[test]
     fn a_pulse_is_missed_at_twice_its_distance() {
         let mut before = Before::NONE;
-        assert!(!before.is_pulse_missed(1_000_000), "none has come");
+        assert!(!before.is_pulse_missed(StackTime(1_000_000)), "none has come");
         let mut pulses = Pulses::default();
         for at in [0, 2_000_000, 4_000_000, 9_000_000] {
-            pulses.push(at, &mut before, Cause::Own, None);
-            before.at = at;
+            pulses.push(StackTime(at), &mut before, Cause::Own, None);
+            before.at = StackTime(at);
         }
-        assert!(!before.is_pulse_missed(13_000_000));
-        assert!(before.is_pulse_missed(13_000_001), "the stop before the last tells no distance");
+        assert!(!before.is_pulse_missed(StackTime(13_000_000)));
+        assert!(
+            before.is_pulse_missed(StackTime(13_000_001)),
+            "the stop before the last tells no distance"
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::beat::Beats;
 use super::evidence::Evidence;
 use super::pulse::{Mending, Pulses};
+use crate::clocks::StackTime;
 use crate::limits::sense::{
     ANSWERED, BELOW_WINDOW, PASSES, QUEUE, QUEUE_MIN_NS, SECOND_NS, SMOOTH, SMOOTH_GAPS,
 };
@@ -33,8 +34,8 @@ pub(crate) enum Phase {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Round {
     pub(crate) number: u64,
-    pub(crate) start: i64,
-    pub(crate) end: i64,
+    pub(crate) start: StackTime,
+    pub(crate) end: StackTime,
     pub(crate) bytes: i64,
     pub(crate) segments: u64,
     pub(crate) rtt_min: Option<i64>,
@@ -52,7 +53,7 @@ pub(crate) struct Round {
     pub(crate) let_out_more: bool,
     /// Where the last send stopped.
     pub(crate) stop: Evidence,
-    pub(crate) stopped_at: i64,
+    pub(crate) stopped_at: StackTime,
     pub(crate) cwnd: Cwnd,
     pub(crate) phase: Phase,
     /// What it was before a repair began in it.
@@ -85,7 +86,7 @@ pub(crate) struct Round {
     /// For how long, and how many rounds, the flight has stood still with it.
     pub(crate) still: (i64, u32),
     /// End of the train of ACKs that began with the round, for `HyStart`.
-    pub(crate) train_end: i64,
+    pub(crate) train_end: StackTime,
     /// ACKs that took something out of the flight.
     pub(crate) advances: u32,
     /// Bytes of its largest run of sends without a pause.

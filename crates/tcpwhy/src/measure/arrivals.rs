@@ -3,6 +3,7 @@
 //! Data that goes on from a packet is kept as it came ([`Follower`]): each ends as much later as the
 //! one before it.
 
+use crate::clocks::TapTime;
 use std::collections::VecDeque;
 
 use super::drop_first;
@@ -23,7 +24,7 @@ pub(super) struct Arrivals {
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
     end: i64,
-    tap: i64,
+    tap: TapTime,
     len: i64,
     more: usize,
 }
@@ -55,7 +56,7 @@ impl Arrivals {
 
     /// A packet passed at `tap`, which ends at `end`: it is kept if none before it ended there.
     #[inline]
-    pub(super) fn push(&mut self, end: i64, tap: i64) {
+    pub(super) fn push(&mut self, end: i64, tap: TapTime) {
         if self.runs.back().is_none_or(|last| last.last_end() < end) {
             self.make_room(1);
             self.runs.push_back(Arrived { end, tap, len: 0, more: 0 });
@@ -75,7 +76,7 @@ impl Arrivals {
 
     /// Takes out those that end at `to` or before; when the last of them passed.
     #[inline]
-    pub(super) fn take_upto(&mut self, to: i64) -> Option<i64> {
+    pub(super) fn take_upto(&mut self, to: i64) -> Option<TapTime> {
         let mut last = None;
         while let Some(run) = self.runs.front()
             && let packets @ 1.. = run.upto(to)
@@ -86,7 +87,7 @@ impl Arrivals {
     }
 
     /// When the packet that ends at `end` passed, if it is among these. What SACK tells of is among the newest.
-    pub(super) fn at_end(&self, end: i64) -> Option<i64> {
+    pub(super) fn at_end(&self, end: i64) -> Option<TapTime> {
         let mut others = self.others.len();
         for run in self.runs.iter().rev() {
             others -= run.more;
@@ -119,7 +120,7 @@ impl Arrivals {
     /// Takes the first `packets` out of the oldest run, which has as many. Returns when the last of them passed.
     #[expect(clippy::inline_always, reason = "it is called for each packet")]
     #[inline(always)]
-    fn pop(&mut self, packets: usize) -> Option<i64> {
+    fn pop(&mut self, packets: usize) -> Option<TapTime> {
         let run = self.runs.front_mut()?;
         if run.more == 0 {
             return self.runs.pop_front().map(|alone| alone.tap);
@@ -146,19 +147,19 @@ mod tests {
 
     /// Every packet by itself.
     #[derive(Default)]
-    struct Naive(VecDeque<(i64, i64)>);
+    struct Naive(VecDeque<(i64, TapTime)>);
 
     impl Naive {
-        fn push(&mut self, end: i64, tap: i64) {
+        fn push(&mut self, end: i64, tap: TapTime) {
             self.0.push_back((end, tap));
             self.0.drain(..self.0.len().saturating_sub(MOST));
         }
 
-        fn at_end(&self, at: i64) -> Option<i64> {
+        fn at_end(&self, at: i64) -> Option<TapTime> {
             self.0.iter().find(|(end, _)| *end == at).map(|(_, tap)| *tap)
         }
 
-        fn take_upto(&mut self, to: i64) -> Option<i64> {
+        fn take_upto(&mut self, to: i64) -> Option<TapTime> {
             let came = self.0.partition_point(|(end, _)| *end <= to);
             self.0.drain(..came).next_back().map(|(_, tap)| tap)
         }
@@ -173,7 +174,7 @@ mod tests {
         #[test]
         fn runs_are_kept_as_their_packets_one_by_one(acts in prop::collection::vec(acts(), 1..40)) {
             let (mut runs, mut naive) = (Arrivals::default(), Naive::default());
-            let (mut at, mut tap) = (0, 0);
+            let (mut at, mut tap) = (0, TapTime(0));
             for (len, more, unacked) in acts {
                 let head = Event { seq: at, len, run: more as u32, ..Event::default() };
                 let others = (1..=more as i64).map(|number| tap + 3 * number);

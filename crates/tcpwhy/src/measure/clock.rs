@@ -23,6 +23,7 @@ use std::collections::VecDeque;
 
 use super::arrivals::{self, Arrivals};
 use super::sketch::Sketch;
+use crate::clocks::{StackTime, TapTime};
 use crate::flow::event::{ACK, Block, Event, FIN, RST, SYN, TS};
 use crate::flow::run::Run;
 
@@ -53,13 +54,13 @@ pub(crate) struct SideClock {
     last_acked: i64,
     /// The highest offset that it told of by SACK.
     last_sacked: i64,
-    first_stamp: Option<(u32, i64)>,
-    last_stamp: Option<(u32, i64)>,
+    first_stamp: Option<(u32, TapTime)>,
+    last_stamp: Option<(u32, TapTime)>,
     tick: Option<i64>,
     reflexes: Sketch,
     /// Without time stamps: the last packet of either side, and what broke a silence, while nothing has followed.
-    last_tap: Option<i64>,
-    awoken: Option<i64>,
+    last_tap: Option<TapTime>,
+    awoken: Option<TapTime>,
     buckets: VecDeque<Bucket>,
 }
 
@@ -67,7 +68,7 @@ pub(crate) struct SideClock {
 #[derive(Clone, Copy, Debug)]
 struct Stamp {
     value: u32,
-    tap: i64,
+    tap: TapTime,
     /// All that leaves after its arrival echoes it or a later one (RFC 7323 section 4.3): it comes in order.
     counts: bool,
 }
@@ -76,17 +77,17 @@ struct Stamp {
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     number: i64,
-    low: i64,
-    high: i64,
+    low: StackTime,
+    high: StackTime,
 }
 
 /// The packet that last narrowed the map, and to where in time its bucket goes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LastBound {
     stamp: u32,
-    cause: i64,
-    from: i64,
-    end: i64,
+    cause: TapTime,
+    from: TapTime,
+    end: TapTime,
 }
 
 /// The map from timestamps to time that was last asked for.
@@ -95,8 +96,8 @@ pub(crate) struct NearMap(Option<Map>);
 
 impl NearMap {
     /// Up to when it holds.
-    pub(crate) fn end(&self) -> i64 {
-        self.0.map_or(i64::MAX, |map| (map.number + 1) * BUCKET_NS)
+    pub(crate) fn end(&self) -> TapTime {
+        self.0.map_or(TapTime::MAX, |map| TapTime((map.number + 1) * BUCKET_NS))
     }
 }
 
@@ -104,23 +105,23 @@ impl NearMap {
 #[derive(Clone, Copy, Debug)]
 struct Map {
     number: i64,
-    base: Option<i64>,
+    base: Option<StackTime>,
 }
 
 /// What a packet answers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cause {
     /// Arrival at the tap of the newest packet of the peer that this one acknowledges or echoes;
-    /// `i64::MIN` when unknown.
-    pub(crate) at: i64,
+    /// [`TapTime::MIN`] when unknown.
+    pub(crate) at: TapTime,
     /// It is the first to answer it.
     pub(crate) fresh: bool,
-    /// Before what arrived then, which it does not echo, it was on its way; `i64::MAX` if nothing did.
-    pub(crate) until: i64,
+    /// Before what arrived then, which it does not echo, it was on its way; [`TapTime::MAX`] if nothing did.
+    pub(crate) until: TapTime,
 }
 
 impl Cause {
-    const UNKNOWN: Self = Self { at: i64::MIN, fresh: false, until: i64::MAX };
+    const UNKNOWN: Self = Self { at: TapTime::MIN, fresh: false, until: TapTime::MAX };
 }
 
 impl SideClock {
@@ -148,7 +149,7 @@ impl SideClock {
         }
         if !event.has(TS) {
             let last = self.last_tap.replace(event.tap);
-            self.awoken = last.filter(|last| event.tap - last >= SILENCE_NS).map(|_| event.tap);
+            self.awoken = last.filter(|last| event.tap - *last >= SILENCE_NS).map(|_| event.tap);
         }
         let end = event.end() + i64::from(event.has(FIN));
         let takes_room = event.len > 0 || event.bits & (FIN | SYN) != 0;
@@ -176,8 +177,8 @@ impl SideClock {
 
     /// When the stamp after the first one arrived, if all must echo that.
     #[inline]
-    fn until(&self) -> i64 {
-        self.echoes.get(1).filter(|next| next.counts).map_or(i64::MAX, |next| next.tap)
+    fn until(&self) -> TapTime {
+        self.echoes.get(1).filter(|next| next.counts).map_or(TapTime::MAX, |next| next.tap)
     }
 
     /// A packet of this side with these SACK blocks passed the tap: what is it an answer to?
@@ -240,13 +241,13 @@ impl SideClock {
         } else {
             self.learn_nearer(event.tap);
         }
-        if cause.fresh && cause.at > i64::MIN {
+        if cause.fresh && cause.at > TapTime::MIN {
             self.reflexes.push(event.tap - cause.at);
         }
     }
 
     /// Learns from what this side sends without time stamps that its stack is nearer than its answers tell.
-    fn learn_nearer(&mut self, tap: i64) {
+    fn learn_nearer(&mut self, tap: TapTime) {
         self.last_tap = Some(tap);
         let lag = self.awoken.take().map(|arrived| tap - arrived);
         let floor = self.floor().filter(|floor| *floor <= NEAR_NS);
@@ -258,7 +259,7 @@ impl SideClock {
     /// How many ticks of its peer after the last that was seen of that, and when, `event` of this side is the first to
     /// echo another, which the capture lacks. Asked before its cause is.
     #[inline]
-    pub(crate) fn unseen_echo(&mut self, event: &Event) -> Option<(i64, u32)> {
+    pub(crate) fn unseen_echo(&mut self, event: &Event) -> Option<(TapTime, u32)> {
         let Stamp { value, tap, .. } = *self.echoes.back()?;
         let is_unseen = event.has(TS | ACK) && newer(event.tsecr, value);
         if !is_unseen || self.last_unseen == Some(event.tsecr) {
@@ -273,11 +274,11 @@ impl SideClock {
     pub(crate) fn came_just_before(
         &self,
         event: &Event,
-        (tap, ticks): (i64, u32),
+        (tap, ticks): (TapTime, u32),
         tick: i64,
     ) -> bool {
-        let left = event.tap - self.floor().unwrap_or(0);
-        (left - tap - i64::from(ticks).saturating_mul(tick)).abs() <= 2 * tick
+        let left = event.tap.left(self.floor().unwrap_or(0));
+        (left - tap.at_stack() - i64::from(ticks).saturating_mul(tick)).abs() <= 2 * tick
     }
 
     /// Fits the tick, once enough time has passed to tell.
@@ -311,7 +312,7 @@ impl SideClock {
         reason = "asked at each packet, and nearly always answered at once"
     )]
     #[inline(always)]
-    pub(crate) fn bound(&mut self, event: &Event, cause: i64, last: &mut LastBound) {
+    pub(crate) fn bound(&mut self, event: &Event, cause: TapTime, last: &mut LastBound) {
         if !event.has(TS) || event.has(RST) {
             return;
         }
@@ -324,7 +325,7 @@ impl SideClock {
     }
 
     /// As [`Self::bound`] for each of the followers of what that was just asked about.
-    pub(crate) fn bound_again(&mut self, run: Run<'_>, cause: i64, last: &mut LastBound) {
+    pub(crate) fn bound_again(&mut self, run: Run<'_>, cause: TapTime, last: &mut LastBound) {
         if run.last_tap() < last.end || self.tick.is_none() || !run.head.has(TS) {
             return;
         }
@@ -338,31 +339,31 @@ impl SideClock {
     /// Narrows the map's base in the bucket of `event`; where that ends.
     #[expect(clippy::inline_always, reason = "it is called for each packet")]
     #[inline(always)]
-    fn narrow(&mut self, event: &Event, cause: i64) -> Option<i64> {
+    fn narrow(&mut self, event: &Event, cause: TapTime) -> Option<TapTime> {
         let (tick, floor) = (self.tick?, self.floor()?);
         let stamp = self.stamp_time(event.tsval, tick);
         let bucket = self.bucket_of(event.tap)?;
-        bucket.high = bucket.high.min(event.tap - floor - stamp);
-        if cause > i64::MIN {
-            bucket.low = bucket.low.max(cause - stamp - tick);
+        bucket.high = bucket.high.min(event.tap.left(floor) - stamp);
+        if cause > TapTime::MIN {
+            bucket.low = bucket.low.max(cause.at_stack() - stamp - tick);
         }
-        Some((bucket.number + 1) * BUCKET_NS)
+        Some(TapTime((bucket.number + 1) * BUCKET_NS))
     }
 
     /// The bucket of `tap`, a new one if it is later than all; `None` if it is long gone.
-    fn bucket_of(&mut self, tap: i64) -> Option<&mut Bucket> {
+    fn bucket_of(&mut self, tap: TapTime) -> Option<&mut Bucket> {
         let near = self.buckets.len().checked_sub(1);
         let near = near.filter(|at| is_in(tap, self.buckets[*at].number));
         // Nearly all fall into the newest, which is found without a division.
         if let Some(newest) = near {
             return self.buckets.get_mut(newest);
         }
-        let number = tap.div_euclid(BUCKET_NS);
+        let number = tap.0.div_euclid(BUCKET_NS);
         if self.buckets.back().is_none_or(|b| b.number < number) {
             if self.buckets.len() == 64 {
                 self.buckets.pop_front();
             }
-            self.buckets.push_back(Bucket { number, low: i64::MIN, high: i64::MAX });
+            self.buckets.push_back(Bucket { number, low: StackTime::MIN, high: StackTime::MAX });
         }
         self.buckets.iter_mut().rev().find(|b| b.number == number)
     }
@@ -374,32 +375,32 @@ impl SideClock {
     pub(crate) fn tick_of(
         &self,
         event: &Event,
-        tap: i64,
+        tap: TapTime,
         near: &mut NearMap,
-    ) -> Option<(i64, i64)> {
+    ) -> Option<(StackTime, StackTime)> {
         let tick = self.tick?;
         if !event.has(TS) {
             return None;
         }
         if near.0.is_none_or(|map| !is_in(tap, map.number)) {
-            let number = tap.div_euclid(BUCKET_NS);
+            let number = tap.0.div_euclid(BUCKET_NS);
             near.0 = Some(Map { number, base: self.base(number, tick) });
         }
-        let start = self.stamp_time(event.tsval, tick) + near.0?.base?;
+        let start = near.0?.base? + self.stamp_time(event.tsval, tick);
         Some((start, start + tick))
     }
 
     /// The map's base in bucket `number` and its neighbours, where the bounds meet.
-    fn base(&self, number: i64, tick: i64) -> Option<i64> {
+    fn base(&self, number: i64, tick: i64) -> Option<StackTime> {
         let near = self.buckets.iter().rev().skip_while(|b| b.number > number + 1);
-        let (mut low, mut high) = (i64::MIN, i64::MAX);
+        let (mut low, mut high) = (StackTime::MIN, StackTime::MAX);
         for bucket in near.take(3).filter(|b| b.number >= number - 1) {
             low = low.max(bucket.low);
             high = high.min(bucket.high);
         }
         // The bounds must meet within two ticks, or 4 ms for the finest clock, to be a map.
-        let known = low > i64::MIN
-            && high < i64::MAX
+        let known = low > StackTime::MIN
+            && high < StackTime::MAX
             && high - low <= (2 * tick).max(4_000_000)
             && high >= low - tick;
         known.then(|| high.max(low))
@@ -433,8 +434,8 @@ impl SideClock {
 }
 
 /// Whether `tap` falls into bucket `number`.
-fn is_in(tap: i64, number: i64) -> bool {
-    (0..BUCKET_NS).contains(&(tap - number * BUCKET_NS))
+fn is_in(tap: TapTime, number: i64) -> bool {
+    (0..BUCKET_NS).contains(&(tap.0 - number * BUCKET_NS))
 }
 
 /// Whether timestamp `a` is later than `b` (RFC 7323 §5.2, modulo 2^32).
@@ -451,7 +452,8 @@ mod tests {
     fn is_drawn(tap: i64, echo: u32) -> bool {
         let mut clock = SideClock::default();
         clock.peer_passed(&Event { tsval: 10, bits: TS, ..Event::default() });
-        let event = Event { tap, tsecr: echo, len: 100, bits: TS | ACK, ..Event::default() };
+        let event =
+            Event { tap: TapTime(tap), tsecr: echo, len: 100, bits: TS | ACK, ..Event::default() };
         let echoed = clock.unseen_echo(&event);
         assert_eq!(clock.unseen_echo(&event), None, "the first to echo it alone");
         echoed.is_some_and(|echoed| clock.came_just_before(&event, echoed, 4_000_000))
@@ -470,10 +472,12 @@ mod tests {
     fn floor_after(answer: i64, silence: i64, lag: i64) -> Option<i64> {
         let mut clock = SideClock::default();
         clock.peer_passed(&Event { len: 100, bits: ACK, ..Event::default() });
-        let sent = Event { tap: answer, ack: 100, len: 100, bits: ACK, ..Event::default() };
+        let sent =
+            Event { tap: TapTime(answer), ack: 100, len: 100, bits: ACK, ..Event::default() };
         let cause = clock.cause_of(&sent, &[]);
         clock.learn(&sent, cause);
-        let acked = Event { tap: answer + silence, ack: 100, bits: ACK, ..Event::default() };
+        let acked =
+            Event { tap: TapTime(answer + silence), ack: 100, bits: ACK, ..Event::default() };
         clock.peer_passed(&acked);
         let more = Event { tap: acked.tap + lag, seq: 100, ..sent };
         let cause = clock.cause_of(&more, &[]);
@@ -497,7 +501,7 @@ mod tests {
         clock.peer_passed(&data);
         for (tap, ack, blocks) in [(sacked, 0, &[first, (1460, 1960)][..]), (acked, 1960, &[][..])]
         {
-            let answer = Event { tap, ack, bits: ACK, ..Event::default() };
+            let answer = Event { tap: TapTime(tap), ack, bits: ACK, ..Event::default() };
             let cause = clock.cause_of(&answer, blocks);
             clock.learn(&answer, cause);
         }
@@ -521,12 +525,18 @@ mod tests {
         let until = |seq: i64, echo: u32| {
             let mut clock = SideClock::default();
             for (tsval, tap) in [(10, 0), (20, 40_000_000)] {
-                clock.peer_passed(&Event { tsval, tap, seq, bits: TS, ..Event::default() });
+                clock.peer_passed(&Event {
+                    tsval,
+                    tap: TapTime(tap),
+                    seq,
+                    bits: TS,
+                    ..Event::default()
+                });
             }
             clock.cause_of(&Event { tsecr: echo, bits: TS | ACK, ..Event::default() }, &[]).until
         };
-        assert_eq!(until(0, 10), 40_000_000);
-        assert_eq!(until(0, 20), i64::MAX, "it echoes the newest");
-        assert_eq!(until(1, 10), i64::MAX, "out of order, it need not be echoed");
+        assert_eq!(until(0, 10), TapTime(40_000_000));
+        assert_eq!(until(0, 20), TapTime::MAX, "it echoes the newest");
+        assert_eq!(until(1, 10), TapTime::MAX, "out of order, it need not be echoed");
     }
 }

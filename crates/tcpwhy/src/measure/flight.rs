@@ -14,6 +14,7 @@ mod before;
 use before::BEFORE;
 
 use super::drop_first;
+use crate::clocks::{StackTime, TapTime};
 use crate::flow::event::{Block, CORRUPT, Event};
 use crate::flow::run::Follower;
 
@@ -30,7 +31,7 @@ pub(crate) struct Sent {
     pub(crate) start: i64,
     pub(crate) end: i64,
     /// When it left the stack; of the latest transmission.
-    pub(crate) at: i64,
+    pub(crate) at: StackTime,
     /// Bytes in flight after it was first sent.
     pub(crate) flight_then: i64,
     pub(crate) frame: u64,
@@ -43,7 +44,7 @@ pub(crate) struct Sent {
 impl Sent {
     /// The payload of `event`, as `segments` of the wire, which left the stack at `at`.
     #[inline]
-    pub(crate) fn of(event: &Event, at: i64, segments: u64) -> Self {
+    pub(crate) fn of(event: &Event, at: StackTime, segments: u64) -> Self {
         Self {
             start: event.seq,
             end: event.end(),
@@ -69,7 +70,7 @@ impl Sent {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Left {
     /// All at this time.
-    At(i64),
+    At(StackTime),
     /// Each so long before it passed the tap.
     Ahead(i64),
 }
@@ -77,10 +78,10 @@ pub(crate) enum Left {
 impl Left {
     /// When the one that passed at `tap` did.
     #[inline]
-    pub(crate) fn when(self, tap: i64) -> i64 {
+    pub(crate) fn when(self, tap: TapTime) -> StackTime {
         match self {
             Self::At(at) => at,
-            Self::Ahead(way) => tap - way,
+            Self::Ahead(way) => tap.left(way),
         }
     }
 }
@@ -144,9 +145,9 @@ impl Volley {
 pub(crate) struct Acked {
     pub(crate) bytes: i64,
     /// When the newest entry fully acknowledged was sent; `None` if none, or it was retransmitted.
-    pub(crate) newest_at: Option<i64>,
+    pub(crate) newest_at: Option<StackTime>,
     /// When the oldest was sent; `None` if any was retransmitted (Karn).
-    pub(crate) oldest_at: Option<i64>,
+    pub(crate) oldest_at: Option<StackTime>,
     /// Segments acknowledged that the tap never saw.
     pub(crate) unseen_segments: u64,
     /// Payload of the largest segment among them; of one that was repeated it is not known.
@@ -216,7 +217,7 @@ impl Flight {
     }
 
     /// When the oldest in flight left.
-    pub(crate) fn oldest_at(&self) -> Option<i64> {
+    pub(crate) fn oldest_at(&self) -> Option<StackTime> {
         self.entries.front().map(|oldest| oldest.first.at)
     }
 
@@ -266,7 +267,7 @@ impl Flight {
     pub(crate) fn push_each(
         &mut self,
         first: &Event,
-        at: i64,
+        at: StackTime,
         (others, left): (&[Follower], Left),
         segments: u64,
     ) {
@@ -309,7 +310,7 @@ impl Flight {
     /// Takes the first `frames` of the oldest entry out, which has as many; when the last of them left.
     #[expect(clippy::inline_always, reason = "it is called for each packet")]
     #[inline(always)]
-    fn pop(&mut self, frames: usize) -> Option<i64> {
+    fn pop(&mut self, frames: usize) -> Option<StackTime> {
         let volley = self.entries.front_mut()?;
         if volley.more == 0 {
             return self.entries.pop_front().map(|alone| alone.first.at);
@@ -347,7 +348,7 @@ impl Flight {
     }
 
     /// Bytes up to `end` were sent that the tap did not see.
-    pub(crate) fn send_unseen(&mut self, end: i64, at: i64, mss: i64) {
+    pub(crate) fn send_unseen(&mut self, end: i64, at: StackTime, mss: i64) {
         if end <= self.nxt {
             return;
         }
@@ -395,7 +396,7 @@ impl Flight {
     }
 
     /// Marks `[start, end)` of an unseen entry as seen in `frame`; splits the entry.
-    pub(crate) fn fill(&mut self, start: i64, end: i64, at: i64, frame: u64, flags: u8) {
+    pub(crate) fn fill(&mut self, start: i64, end: i64, at: StackTime, frame: u64, flags: u8) {
         self.spread();
         let index = self.entries.partition_point(|e| e.first.end <= start);
         let Some(old) = self.entries.get(index).map(|e| e.first) else { return };
@@ -499,7 +500,7 @@ impl Flight {
     }
 
     /// When the frame that ends at `end` left, if it was seen, and sent once.
-    pub(crate) fn sent_once(&self, end: i64) -> Option<i64> {
+    pub(crate) fn sent_once(&self, end: i64) -> Option<StackTime> {
         let index = self.entries.partition_point(|e| e.end() < end);
         let volley = self.entries.get(index)?;
         if volley.first.flags & (UNSEEN | RETRANSMITTED | DAMAGED) != 0 {

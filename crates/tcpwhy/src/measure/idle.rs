@@ -4,6 +4,7 @@
 //! (`tcp_cwnd_restart`, when `tcp_slow_start_after_idle` is 1; RFC 5681 §4.1). The verdict
 //! compares the first flight after the pause with the one before it (limits-method section 5).
 
+use crate::clocks::StackTime;
 use crate::flow::event::{Event, TS};
 use crate::report::IdleRestart;
 
@@ -16,7 +17,7 @@ const LOSS_WINDOW: u64 = 1;
 /// A pause that is being judged.
 #[derive(Clone, Copy, Debug)]
 struct Pause {
-    at: i64,
+    at: StackTime,
     idle: i64,
     halvings: u32,
     cwnd_before: u64,
@@ -31,7 +32,7 @@ struct Pause {
 /// Watches one direction's pauses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IdleWatch {
-    quiet_since: Option<(i64, i64)>,
+    quiet_since: Option<(StackTime, i64)>,
     pause: Option<Pause>,
     pub(crate) reported: Vec<IdleRestart>,
 }
@@ -47,7 +48,7 @@ pub(crate) struct Restarted {
 
 impl IdleWatch {
     /// Everything was acknowledged at `at`.
-    pub(crate) fn on_quiet(&mut self, at: i64, rto: i64) {
+    pub(crate) fn on_quiet(&mut self, at: StackTime, rto: i64) {
         self.quiet_since = Some((at, rto));
     }
 
@@ -56,9 +57,9 @@ impl IdleWatch {
     /// pause is long enough to matter.
     pub(crate) fn on_send(
         &mut self,
-        at: i64,
+        at: StackTime,
         event: &Event,
-        last_send: i64,
+        last_send: StackTime,
         cwnd_before: u64,
     ) -> bool {
         let Some((since, rto)) = self.quiet_since.take() else { return false };
@@ -148,7 +149,7 @@ impl IdleWatch {
         };
         if self.reported.len() < MAX_REPORTED {
             self.reported.push(IdleRestart {
-                at_ns: pause.at,
+                at_ns: pause.at.0,
                 idle_ns: pause.idle,
                 verdict: verdict.to_owned(),
                 reason,
@@ -174,9 +175,9 @@ mod tests {
     /// waited for an ACK; the connection began with `initial`.
     fn verdict(segments: u64, initial: u64) -> String {
         let mut watch = IdleWatch::default();
-        watch.on_quiet(0, 200_000_000);
+        watch.on_quiet(StackTime(0), 200_000_000);
         let event = Event { len: 1448, ..Event::default() };
-        assert!(watch.on_send(1_000_000_000, &event, 0, 56));
+        assert!(watch.on_send(StackTime(1_000_000_000), &event, StackTime(0), 56));
         watch.extend(&event, segments, 1448, false);
         watch.judge(true, Some(initial));
         watch.reported[0].verdict.clone()

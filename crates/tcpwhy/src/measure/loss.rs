@@ -13,6 +13,7 @@
 //! Where the narrowest link shows, it tells better, and from the first episode on: whether lost packets found its queue
 //! full ([`crate::measure::link`]).
 
+use crate::clocks::StackTime;
 use crate::report::{Link, LossPattern, LossToldBy};
 
 /// Fewer episodes than this say nothing about a pattern.
@@ -41,7 +42,7 @@ const MOST_BY_CHANCE: u64 = 2;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lost {
     /// When it was sent.
-    pub(crate) at: i64,
+    pub(crate) at: StackTime,
     /// Segments sent up to its end.
     pub(crate) position: u64,
     /// Bytes in flight after it.
@@ -88,7 +89,7 @@ pub(crate) fn pattern(
         p_value,
         episodes,
         bursts,
-        period_ns: beat(lost, &begun, |l| l.at),
+        period_ns: beat(lost, &begun, |l| l.at.0),
         period_segments: beat(lost, &begun, |l| l.position as i64).map(|p| p as u64),
     })
 }
@@ -212,7 +213,7 @@ mod tests {
     /// `many` episodes of one loss each, 50 segments apart.
     fn single(many: u64, flight: impl Fn(i64) -> i64) -> Vec<Lost> {
         let one = |n: u64| Lost {
-            at: n as i64,
+            at: StackTime(n as i64),
             position: n * 50,
             flight: flight(n as i64) * 1448,
             episode: n as u32 + 1,
@@ -305,7 +306,7 @@ mod tests {
     fn every_hundredth_segment_is_a_period() {
         let every = |episode: fn(u32) -> u32| -> Vec<Lost> {
             let one = |n: u32| Lost {
-                at: i64::from(n * n * 5),
+                at: StackTime(i64::from(n * n * 5)),
                 position: u64::from(n * 100 + n % 2),
                 flight: 9,
                 episode: episode(n),

@@ -12,7 +12,7 @@ use crate::limits::sense::HELD_BACK;
 /// When the link of a direction was full.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FullLink {
-    /// In order, apart from each other.
+    /// In order, apart from each other, in the report's time.
     pub(crate) spans: Vec<(i64, i64)>,
     /// It varied, or others had a part of it.
     pub(crate) varies: bool,

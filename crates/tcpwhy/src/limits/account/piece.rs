@@ -5,6 +5,7 @@
 //! repair is a repair only if something was retransmitted, and two more rounds tell bandwidth from
 //! the congestion window. Pieces wait here until that is known.
 
+use crate::clocks::StackTime;
 use crate::limits::evidence::Evidence;
 use crate::limits::rule::Verdict;
 use crate::limits::wait::Wait;
@@ -40,8 +41,8 @@ impl Base {
 /// A piece of time on the sender's timeline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
-    pub(crate) start: i64,
-    pub(crate) end: i64,
+    pub(crate) start: StackTime,
+    pub(crate) end: StackTime,
     pub(crate) base: Base,
     /// Loss episode it falls into, 0 for none.
     pub(crate) episode: u32,

@@ -1,5 +1,6 @@
 //! Time laid down and not yet booked: decided waits, then the open one.
 
+use crate::clocks::StackTime;
 use std::collections::VecDeque;
 
 use super::piece::{Base, Piece};
@@ -21,7 +22,7 @@ pub(crate) struct Waits {
 /// A wait that Nagle's algorithm may have held.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nagled {
-    pub(crate) since: i64,
+    pub(crate) since: StackTime,
     pub(crate) by_nagle: Base,
     pub(crate) otherwise: Base,
 }
@@ -72,14 +73,14 @@ impl Waits {
     }
 
     /// Lets that piece go on to `at`.
-    pub(crate) fn fly_on(&mut self, at: i64) {
+    pub(crate) fn fly_on(&mut self, at: StackTime) {
         if let Some(last) = self.pieces.back_mut() {
             last.end = at;
         }
     }
 
     /// Gives all time since `from` a decided base; a piece that straddles it is split.
-    pub(crate) fn relabel(&mut self, from: i64, base: Base) {
+    pub(crate) fn relabel(&mut self, from: StackTime, base: Base) {
         for piece in self.since(from) {
             piece.base = base;
             piece.episode = 0;
@@ -87,17 +88,17 @@ impl Waits {
     }
 
     /// Lets all time since `from` belong to the episode `id`; a piece that straddles it is split.
-    pub(crate) fn belong(&mut self, from: i64, id: u32) {
+    pub(crate) fn belong(&mut self, from: StackTime, id: u32) {
         self.since(from).for_each(|piece| piece.episode = id);
     }
 
     /// All time since `from` ended with a send that came by itself.
-    pub(crate) fn end_by_itself(&mut self, from: i64) {
+    pub(crate) fn end_by_itself(&mut self, from: StackTime) {
         self.since(from).for_each(|piece| piece.by_itself = true);
     }
 
     /// What lies behind `from`; a piece that straddles it is split.
-    fn since(&mut self, from: i64) -> impl Iterator<Item = &mut Piece> {
+    fn since(&mut self, from: StackTime) -> impl Iterator<Item = &mut Piece> {
         let mut at = self.pieces.len();
         while at > 0 && self.pieces[at - 1].end > from {
             at -= 1;
@@ -202,7 +203,7 @@ impl Waits {
     }
 
     /// Lets the last decided piece go on to `at` in place of the open wait.
-    pub(crate) fn go_on(&mut self, at: i64, stop: &Evidence) {
+    pub(crate) fn go_on(&mut self, at: StackTime, stop: &Evidence) {
         self.pieces.truncate(self.from);
         if let Some(last) = self.pieces.back_mut() {
             last.end = at;
@@ -217,12 +218,13 @@ mod tests {
     use crate::report::State;
 
     fn piece(start: i64, end: i64, base: Base) -> Piece {
+        let (start, end) = (StackTime(start), StackTime(end));
         let evidence = Evidence::default();
         Piece { start, end, base, episode: 0, at_edge: false, by_itself: false, evidence }
     }
 
     fn spans(waits: &Waits) -> Vec<(i64, i64, Base)> {
-        waits.pieces.iter().map(|p| (p.start, p.end, p.base)).collect()
+        waits.pieces.iter().map(|p| (p.start.0, p.end.0, p.base)).collect()
     }
 
     #[test]
@@ -246,7 +248,7 @@ mod tests {
         waits.lay(piece(0, 10, Base::Flying), true);
         waits.begin_next();
         waits.lay(piece(10, 12, Base::Quiet), true);
-        waits.relabel(4, timer);
+        waits.relabel(StackTime(4), timer);
         assert_eq!(spans(&waits), [(0, 4, Base::Flying), (4, 10, timer), (10, 12, timer)]);
         assert_eq!(waits.from, 2, "the open wait is still the same piece");
     }
@@ -262,7 +264,7 @@ mod tests {
         assert!(!waits.flow_of(flow), "in a repair");
         waits.pieces[1].episode = 0;
         assert!(waits.flow_of(flow));
-        waits.go_on(9, &Evidence::default());
+        waits.go_on(StackTime(9), &Evidence::default());
         assert_eq!(spans(&waits), [(0, 9, flow)]);
         waits.lay(piece(9, 10, Base::Flying), true);
         assert!(!waits.flow_of(flow), "data is in flight");

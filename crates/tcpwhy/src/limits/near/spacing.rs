@@ -136,6 +136,7 @@ impl Rounds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clocks::StackTime;
     use crate::limits::round::Round;
 
     /// What two segments take on the link.
@@ -238,8 +239,8 @@ mod tests {
             let (start, end) = (number * 1_000_000_000, (number + 1) * 1_000_000_000);
             rounds.push(&Round {
                 number: number as u64,
-                start,
-                end,
+                start: StackTime(start),
+                end: StackTime(end),
                 acked,
                 link,
                 ..Round::default()

@@ -5,11 +5,12 @@
 //! numbers. What the wait before it was, which round it belongs to and what it says of the windows is as for the send
 //! before.
 
+use crate::clocks::{StackTime, TapTime};
 use crate::flow::event::{AFTER_GAP, Event, PROBE, SYN, UNSEEN_CAUSE};
 use crate::flow::run::Run;
 use crate::limits::sender::Sender;
 use crate::limits::sender::sends::segments_of;
-use crate::limits::sense::NEVER;
+use crate::limits::sense::{NEVER, NOWHERE};
 use crate::limits::wait::Release;
 use crate::limits::walk::Walker;
 use crate::measure::flight::Left;
@@ -19,7 +20,7 @@ use crate::measure::ipid::Step;
 /// part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placed {
-    pub(crate) at: i64,
+    pub(crate) at: StackTime,
     pub(crate) lag: i64,
 }
 
@@ -37,16 +38,16 @@ pub(crate) struct Placement {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rule {
     /// All at this time; `None`: each as long before it passed the tap as is constant.
-    pub(crate) at: Option<i64>,
+    pub(crate) at: Option<StackTime>,
     /// The constant way between stack and tap, and up to when they may have left: later is a lag.
     pub(crate) floor: i64,
-    pub(crate) high: i64,
+    pub(crate) high: StackTime,
 }
 
 impl Placement {
     /// Of one packet alone.
     pub(crate) fn of(first: Placed) -> Self {
-        Self { first, others: 0, rule: Rule { at: None, floor: 0, high: i64::MAX } }
+        Self { first, others: 0, rule: Rule { at: None, floor: 0, high: StackTime::MAX } }
     }
 
     /// Of what is left of it behind the first packets of the run, `left`; `None` if nothing is.
@@ -72,9 +73,9 @@ impl Placement {
 impl Rule {
     /// When a packet left that passed the tap at `tap`.
     #[inline]
-    pub(crate) fn place(&self, tap: i64) -> Placed {
-        let latest = tap - self.floor;
-        Placed { at: self.left().when(tap), lag: latest.saturating_sub(self.high).max(0) }
+    pub(crate) fn place(&self, tap: TapTime) -> Placed {
+        let latest = tap.left(self.floor);
+        Placed { at: self.left().when(tap), lag: latest.since(self.high).max(0) }
     }
 
     /// When they left.
@@ -90,11 +91,11 @@ pub(crate) struct Bounds {
     /// The last offset at which the receiver's window has room for a segment.
     pub(crate) seq: i64,
     /// When the burst is over, and how long after the send before it one still belongs to it.
-    pub(crate) end: i64,
+    pub(crate) end: StackTime,
     pub(crate) gap: i64,
     /// What has arrived lies near up to here, and what moved the window without an ACK up to there.
-    pub(crate) near: i64,
-    pub(crate) moved_near: i64,
+    pub(crate) near: StackTime,
+    pub(crate) moved_near: StackTime,
     /// How many more frames the flight can keep.
     pub(crate) frames: usize,
     /// Time only makes the last piece of the open wait longer.
@@ -104,7 +105,7 @@ pub(crate) struct Bounds {
 impl Sender {
     /// Whether the send of `event` at `at` does nothing but go on with the burst.
     #[inline]
-    fn is_in_burst(&self, event: &Event, at: i64, bounds: &Bounds) -> bool {
+    fn is_in_burst(&self, event: &Event, at: StackTime, bounds: &Bounds) -> bool {
         let last = self.sends.last;
         let is_next = bounds.frames > 0
             && event.len > 0
@@ -195,7 +196,7 @@ impl Walker {
     }
 
     /// Begins a piece, which keeps the stop it began with, for the time up to a send of the burst.
-    pub(crate) fn begin_piece(&mut self, at: i64, frame: u64, bounds: &mut Bounds) {
+    pub(crate) fn begin_piece(&mut self, at: StackTime, frame: u64, bounds: &mut Bounds) {
         self.sender.take_stop();
         self.advance(at, frame);
         bounds.flies = self.flies();
@@ -227,7 +228,7 @@ impl Walker {
             && self.sender.handshake.is_over
             && !self.sender.peer.spoke
             && self.waits.nagled.is_none()
-            && self.sender.book.marker != NEVER
+            && self.sender.book.marker != NOWHERE
             && !self.sender.pauses.watch.is_judging()
             && !self.sender.transfers.runs.is_empty();
         let tolerance = self.sender.tolerance();

@@ -1,6 +1,7 @@
 //! Data of the peer that does nothing but go on with its flow: the same comes out as when each packet is
 //! taken by itself. This is quicker for the millions that a side takes while it sends nothing.
 
+use crate::clocks::StackTime;
 use crate::flow::event::{ACK, AFTER_GAP, ECE, Event, PROBE, SYN};
 use crate::flow::run::Run;
 use crate::limits::account::piece::Base;
@@ -11,10 +12,10 @@ use crate::report::State;
 /// How far a flow has gone on.
 struct Flowing {
     /// When the packet before the last one arrived, and the last.
-    before: i64,
-    now: i64,
+    before: StackTime,
+    now: StackTime,
     /// When the last that carried data did.
-    last: i64,
+    last: StackTime,
     taken: usize,
     frame: u64,
     /// The last frame that came later than the one before it. What comes at one time ends no time.
@@ -23,12 +24,12 @@ struct Flowing {
     end: i64,
     /// The longest pause of a flow, and up to when it may go on.
     pause: i64,
-    until: i64,
+    until: StackTime,
 }
 
 impl Flowing {
     /// Takes the packet in frame `number` that arrived at `at` if it flows; whether it does.
-    fn take(&mut self, at: i64, number: u64) -> bool {
+    fn take(&mut self, at: StackTime, number: u64) -> bool {
         let flows = self.now <= at && at <= self.until && at - self.last <= self.pause;
         if flows {
             self.ended_by = if at > self.now { number } else { self.ended_by };
@@ -51,20 +52,21 @@ impl Flowing {
     }
 
     fn take_packets(&mut self, run: Run<'_>) -> bool {
-        if !self.take(run.tap(0), run.first().frame) {
+        if !self.take(run.tap(0).at_stack(), run.first().frame) {
             return false;
         }
         let (rest, frame_of) = (run.rest(), |own| run.head.frame_of(own));
         let Some(end) = rest.last() else { return true };
         // No pause within the rest is longer than all of it.
-        if end.tap > self.until || end.tap - self.last > self.pause {
-            return rest.iter().all(|own| self.take(own.tap, frame_of(*own)));
+        let came = end.tap.at_stack();
+        if came > self.until || came - self.last > self.pause {
+            return rest.iter().all(|own| self.take(own.tap.at_stack(), frame_of(*own)));
         }
-        let before = |at: usize| at.checked_sub(1).map_or(self.now, |at| rest[at].tap);
-        let later = (0..rest.len()).rev().find(|at| rest[*at].tap > before(*at));
+        let before = |at: usize| at.checked_sub(1).map_or(self.now, |at| rest[at].tap.at_stack());
+        let later = (0..rest.len()).rev().find(|at| rest[*at].tap.at_stack() > before(*at));
         let ended_by = later.map_or(self.ended_by, |at| frame_of(rest[at]));
         let before = before(rest.len() - 1);
-        (self.before, self.now, self.last) = (before, end.tap, end.tap);
+        (self.before, self.now, self.last) = (before, came, came);
         (self.frame, self.ended_by) = (frame_of(*end), ended_by);
         self.taken += rest.len();
         true
@@ -77,7 +79,7 @@ impl Walker {
     pub(crate) fn go_on_receiving<'a>(
         &mut self,
         mut runs: impl Iterator<Item = Run<'a>>,
-        until: i64,
+        until: StackTime,
     ) -> usize {
         const RECEIVING: Base = Base::shown(State::Receiving);
         #[cfg(test)]

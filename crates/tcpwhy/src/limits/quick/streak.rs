@@ -1,6 +1,7 @@
 //! Full segments close behind each other: what they move, moved for all of them at once.
 
 use super::burst::{Bounds, Placement, Rule};
+use crate::clocks::{StackTime, TapTime};
 use crate::flow::event::{AFTER_GAP, CORRUPT, Event, ID, PROBE, PSH, SYN, UNSEEN_CAUSE};
 use crate::flow::run::{Follower, Run};
 use crate::limits::pulse::Before;
@@ -23,8 +24,8 @@ pub(crate) struct Streak {
     pub(crate) bytes: i64,
     pub(crate) segments: u64,
     /// When the last left, when it passed the tap, and its lag.
-    pub(crate) at: i64,
-    tap: i64,
+    pub(crate) at: StackTime,
+    tap: TapTime,
     lag: i64,
     pub(crate) lag_min: i64,
     lag_max: i64,
@@ -35,7 +36,7 @@ pub(crate) struct Streak {
 
 impl Streak {
     /// Nothing yet behind a send at `at` that passed the tap at `tap`.
-    fn behind(at: i64, tap: i64, order: SendOrder) -> Self {
+    fn behind(at: StackTime, tap: TapTime, order: SendOrder) -> Self {
         Self {
             order,
             frames: 0,
@@ -53,7 +54,7 @@ impl Streak {
 
     /// Takes its first frame, which left at `at`, if that goes on within `bounds`; whether it does.
     #[inline]
-    fn begin(&mut self, first: &Event, at: i64, bounds: &StreakBounds) -> bool {
+    fn begin(&mut self, first: &Event, at: StackTime, bounds: &StreakBounds) -> bool {
         let since = at - self.at;
         let is_near = bounds.frames > 0 && (0..=bounds.gap).contains(&since) && at <= bounds.until;
         let is_next = !bounds.has_ids || self.order.next_id() == Some(first.id);
@@ -85,8 +86,8 @@ impl Streak {
         }
         // Behind the first they leave together, or as far from each other as they pass the tap.
         let (gap, until) = match left {
-            Left::At(_) => (i64::MAX, i64::MAX),
-            Left::Ahead(way) => (bounds.gap, bounds.until.saturating_add(way)),
+            Left::At(_) => (i64::MAX, TapTime::MAX),
+            Left::Ahead(way) => (bounds.gap, bounds.until.passes(way)),
         };
         let (mut tap, mut longest, mut taken) = (first.tap, 0, 0);
         let step = ipid::step(bounds.segments);
@@ -125,7 +126,7 @@ struct StreakBounds {
     /// Wire segments of each frame, and whether they have identifications.
     segments: u64,
     has_ids: bool,
-    until: i64,
+    until: StackTime,
     gap: i64,
 }
 
@@ -155,7 +156,7 @@ impl Sender {
         rest: &[Follower],
         placement: &Placement,
         bounds: &Bounds,
-        until: i64,
+        until: StackTime,
     ) -> Streak {
         const UNUSUAL: u16 = SYN | AFTER_GAP | PROBE | CORRUPT | UNSEEN_CAUSE;
         let (len, nxt) = (i64::from(first.len), self.flight.nxt);

@@ -8,20 +8,21 @@
 //! Whatever is otherwise gives `None`, and a [`Walker`](crate::limits::sender::Walker) takes all of it. So do sides
 //! that have to tell more than their data and their transfers add up to.
 
+use crate::clocks::StackTime;
 use crate::flow::event::{ACK, AFTER_GAP, CORRUPT, ECE, Event, FIN, PROBE, RST, SYN, UNSEEN_CAUSE};
 use crate::flow::facts::Facts;
 use crate::flow::gathered::Gathered;
 use crate::limits::sender::Terms;
 use crate::limits::sender::sends::segments_of;
-use crate::limits::sense::{NEVER, TURN_PACKETS};
+use crate::limits::sense::{NOWHERE, TURN_PACKETS};
 use crate::measure::ipid::{Ledger, Step};
 
 /// What one sender sent in one turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     /// On the sender's timeline: when it left, and when its ACK came.
-    pub(crate) start: i64,
-    pub(crate) end: i64,
+    pub(crate) start: StackTime,
+    pub(crate) end: StackTime,
     pub(crate) bytes: u32,
 }
 
@@ -35,7 +36,7 @@ pub(crate) struct Turns {
     /// Shift of the receiver's windows, and the highest byte they allowed.
     shift: u8,
     window_end: i64,
-    now: i64,
+    now: StackTime,
     una: i64,
     nxt: i64,
     /// Offset after the highest byte of the peer.
@@ -77,8 +78,8 @@ impl Turns {
             shift_in,
             mss: terms.mss,
             shift: terms.shift,
-            window_end: NEVER,
-            now: -shift_in,
+            window_end: NOWHERE,
+            now: StackTime::of_report(0, shift_in),
             is_its: true,
             ..Self::default()
         };
@@ -86,7 +87,7 @@ impl Turns {
     }
 
     /// Takes a packet of this sender, which left at `at`; `None` if that is no matter of turns.
-    pub(crate) fn on_out(&mut self, event: &Event, at: i64) -> Option<()> {
+    pub(crate) fn on_out(&mut self, event: &Event, at: StackTime) -> Option<()> {
         self.now = self.now.max(at);
         let step = self.ids.push(event, segments_of(event.len, self.mss));
         if event.has(SYN) {
@@ -118,7 +119,7 @@ impl Turns {
 
     /// Takes a packet of the peer; `None` if that is no matter of turns.
     pub(crate) fn on_in(&mut self, event: &Event) -> Option<()> {
-        self.now = self.now.max(event.tap);
+        self.now = self.now.max(event.tap.at_stack());
         let shift = if event.has(SYN) { 0 } else { self.shift };
         if event.has(SYN) && self.is_open {
             return None;
@@ -156,6 +157,6 @@ impl Turns {
 
     /// Whether the receiver's window, if it is known, takes another segment.
     fn has_room(&self) -> bool {
-        self.window_end == NEVER || self.window_end - self.nxt >= self.mss
+        self.window_end == NOWHERE || self.window_end - self.nxt >= self.mss
     }
 }

@@ -24,6 +24,7 @@ pub(super) fn acks_queue(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clocks::StackTime;
     use crate::limits::near::Rounds;
     use crate::limits::round::Round;
     use crate::limits::wait::Release;
@@ -39,8 +40,8 @@ mod tests {
         for number in 0..6 {
             rounds.push(&Round {
                 number,
-                start: number as i64 * RTT,
-                end: (number as i64 + 1) * RTT,
+                start: StackTime(number as i64 * RTT),
+                end: StackTime((number as i64 + 1) * RTT),
                 rtt_min: Some(RTT + back + forth),
                 held_back: Some(back),
                 rtt_else: Some(RTT + forth),

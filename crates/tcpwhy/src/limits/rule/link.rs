@@ -127,6 +127,7 @@ fn full(wait: &Wait, near: &Near<'_>) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clocks::StackTime;
     use crate::limits::near::Rounds;
     use crate::limits::round::Round;
     use crate::limits::rule::by_rounds;
@@ -142,8 +143,8 @@ mod tests {
             let start = number * 2 * RTT;
             let mut round = Round {
                 number: number as u64,
-                start,
-                end: start + 2 * RTT,
+                start: StackTime(start),
+                end: StackTime(start + 2 * RTT),
                 rtt_min: Some(2 * RTT),
                 sends: 9,
                 segments: 10 + 3 * number as u64,
@@ -198,7 +199,12 @@ mod tests {
     #[test]
     fn what_a_late_ack_may_have_let_go_is_not_called_the_applications() {
         let mut rounds = Rounds::default();
-        rounds.push(&Round { end: RTT, rtt_min: Some(RTT), sends: 9, ..Round::default() });
+        rounds.push(&Round {
+            end: StackTime(RTT),
+            rtt_min: Some(RTT),
+            sends: 9,
+            ..Round::default()
+        });
         let told = |ack_may_be_late| {
             by_rounds(&Wait { ack_may_be_late, ..Wait::PLAIN }, &Near::new(&rounds, 0, RTT))
         };
@@ -228,8 +234,8 @@ mod tests {
             let rate = if number > 4 { percent } else { 100 };
             rounds.push(&Round {
                 number: number as u64,
-                start: number * RTT,
-                end: (number + 1) * RTT,
+                start: StackTime(number * RTT),
+                end: StackTime((number + 1) * RTT),
                 rtt_min: Some(RTT),
                 sends: 50,
                 segments: segments as u64,

@@ -98,6 +98,7 @@ fn steady_from_afar(near: &Near<'_>) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clocks::StackTime;
     use crate::limits::near::Rounds;
     use crate::limits::round::Round;
     use crate::report::State;
@@ -132,9 +133,9 @@ mod tests {
             let (is_even, start) = (number > 3, number * RTT);
             rounds.push(&Round {
                 number: number as u64,
-                start,
-                end: start + RTT,
-                stopped_at: start + RTT,
+                start: StackTime(start),
+                end: StackTime(start + RTT),
+                stopped_at: StackTime(start + RTT),
                 sends: 50,
                 gaps: 49,
                 segments: 50,
@@ -165,9 +166,9 @@ mod tests {
                 let start = number * RTT;
                 rounds.push(&Round {
                     number: number as u64,
-                    start,
-                    end: start + RTT,
-                    stopped_at: start + RTT,
+                    start: StackTime(start),
+                    end: StackTime(start + RTT),
+                    stopped_at: StackTime(start + RTT),
                     phase,
                     sends: 50,
                     gaps: 49,

@@ -4,13 +4,14 @@ use super::Sender;
 use super::hystart;
 use super::trips;
 use super::window::Filled;
+use crate::clocks::StackTime;
 use crate::flow::event::{Block, ECE, Event, FIN, RST};
 use crate::limits::sense::{DELAYABLE_SEGMENTS, FLOWING_NS, FLOWING_TRIPS, LONGEST_DELAYED_ACK_NS};
 use crate::limits::wait::Lull;
 
 impl Sender {
     /// An ACK arrived.
-    pub(crate) fn on_ack(&mut self, event: &Event, at: i64, blocks: &[Block]) {
+    pub(crate) fn on_ack(&mut self, event: &Event, at: StackTime, blocks: &[Block]) {
         self.on_ack_of_unseen(event.ack, at);
         self.reach_back(event, blocks);
         let ack = event.ack.min(self.flight.nxt);
@@ -77,7 +78,7 @@ impl Sender {
 
     /// SACK blocks came; how many bytes they newly report. What reaches further than all before and was sent once is
     /// answered at once: its round trip feeds the timers where no ACK gives one (`tcp_ack_update_rtt`).
-    fn on_sack(&mut self, at: i64, blocks: &[Block]) -> i64 {
+    fn on_sack(&mut self, at: StackTime, blocks: &[Block]) -> i64 {
         let before = self.flight.highest_sacked();
         let newly = self.flight.sack(blocks);
         let sent = self.flight.highest_sacked().filter(|_| newly > 0);
@@ -95,7 +96,7 @@ impl Sender {
 
     /// An ACK moves forward; `is_other` if it answers something else than what it acknowledges: a probe of the
     /// window, or a duplicate.
-    fn on_advance(&mut self, ack: i64, at: i64, event: &Event, is_other: bool) {
+    fn on_advance(&mut self, ack: i64, at: StackTime, event: &Event, is_other: bool) {
         let positions_before = self.flight.una;
         // The replay needs the position before entries go.
         let round_over =
@@ -111,9 +112,9 @@ impl Sender {
         let clean = acked.newest_at.filter(|_| !self.repairs.episodes.is_repairing() && !is_other);
         if let Some(sent) = clean {
             if was_full {
-                self.note_answer(at - sent, acked.bytes);
+                self.note_answer(acked.bytes, (sent, at));
             }
-            self.on_rtt(at - sent, acked.bytes, at, event);
+            self.on_rtt(acked.bytes, (sent, at), event);
         }
         if let Some(sent) = acked.oldest_at.filter(|_| !is_other) {
             self.trips.sample(at - sent, self.flight.una, self.flight.nxt);
@@ -141,7 +142,7 @@ impl Sender {
     }
 
     /// Something left the flight at `at`: sends that follow closely were released by it.
-    fn note_release(&mut self, at: i64, event: &Event) {
+    fn note_release(&mut self, at: StackTime, event: &Event) {
         let since =
             self.releases.last.map_or(self.book.open.start, |last| last.max(self.book.open.start));
         self.book.open.ack_gap = self.book.open.ack_gap.max(at - since);
@@ -151,7 +152,9 @@ impl Sender {
         self.releases.push(at, self.flight.una, event.is_data());
     }
 
-    fn on_rtt(&mut self, rtt: i64, acked: i64, at: i64, event: &Event) {
+    /// `event` came at `at` and took `acked` bytes, whose newest left at `sent`.
+    fn on_rtt(&mut self, acked: i64, (sent, at): (StackTime, StackTime), event: &Event) {
+        let rtt = at - sent;
         if rtt <= 0 {
             return;
         }
@@ -166,11 +169,11 @@ impl Sender {
         // A delayed ACK measures the peer's timer, not the path (limits-method section 3), one that waited for a
         // program that one.
         let next = self.flight.oldest_at().filter(|_| behind >= self.terms.mss);
-        let is_drawn = next.is_some_and(|next| trips::draws_ack(next - (at - rtt)));
+        let is_drawn = next.is_some_and(|next| trips::draws_ack(next - sent));
         let is_prompt = (acked >= DELAYABLE_SEGMENTS * self.terms.mss
             || is_drawn
             || !trips::is_delayed_ack(late))
-            && !(behind == 0 && self.is_kept_back(acked, rtt));
+            && !(behind == 0 && self.is_kept_back(acked, (sent, at)));
         // One on data may have waited for the peer's application.
         self.trips.push(rtt, is_prompt && !event.is_data());
         if is_prompt {
@@ -205,7 +208,7 @@ impl Sender {
     }
 
     /// What this side's silence was that ends with data of the peer at `at`.
-    pub(crate) fn lull_until(&self, at: i64) -> Lull {
+    pub(crate) fn lull_until(&self, at: StackTime) -> Lull {
         let flowing = self.flowing_gap();
         let since = self.peer.last_data.filter(|_| self.peer.spoke);
         let is_first = self.peer.last_data.is_none() && self.transfers.first_at.is_none();
@@ -218,7 +221,7 @@ impl Sender {
     }
 
     /// Data of the peer arrived.
-    pub(crate) fn peer_spoke(&mut self, at: i64) {
+    pub(crate) fn peer_spoke(&mut self, at: StackTime) {
         self.peer.last_data = Some(at);
         self.peer.spoke = true;
         self.progress.done = self.progress.done.max(at);

@@ -59,7 +59,7 @@ impl Avoidance {
             reno.on_ack(acked);
         }
         if let Some(cubic) = &mut self.cubic {
-            cubic.on_ack(round.end, acked, rtt_min);
+            cubic.on_ack(round.end.0, acked, rtt_min);
         }
         self.reno = self.reno.filter(|reno| near(flight, reno.cwnd));
         self.cubic = self.cubic.filter(|cubic| near(flight, cubic.cwnd));
@@ -99,12 +99,13 @@ fn near(flight: u64, cwnd: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clocks::StackTime;
 
     const RTT: i64 = 50_000_000;
 
     fn round(number: usize, flight: u64) -> Round {
         let end = (number as i64 + 1) * RTT;
-        Round { flight_segments: flight, ack_released: 9, end, ..Round::default() }
+        Round { flight_segments: flight, ack_released: 9, end: StackTime(end), ..Round::default() }
     }
 
     /// A loss at a window of 100, then rounds of these flights.

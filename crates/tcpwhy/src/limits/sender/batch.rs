@@ -4,6 +4,7 @@
 //! noise of the capture, so [`super::replay::Replay`] deals the frames out again.
 
 use super::replay::{Ack, FrameEnd};
+use crate::clocks::StackTime;
 use crate::flow::event::Event;
 use crate::limits::sense::BATCHED;
 
@@ -15,7 +16,7 @@ pub(crate) struct Batch {
     /// Something was sent since the replay last ran.
     pub(crate) has_sends: bool,
     /// When its first ACK arrived.
-    pub(crate) start: Option<i64>,
+    pub(crate) start: Option<StackTime>,
 }
 
 impl Batch {

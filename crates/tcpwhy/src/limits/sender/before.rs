@@ -4,6 +4,7 @@
 //! flight, too, until an ACK tells.
 
 use super::Sender;
+use crate::clocks::StackTime;
 use crate::flow::event::{Block, Event};
 use crate::limits::proof::Proven;
 use crate::limits::sense::LEAST_TIMER_NS;
@@ -20,7 +21,7 @@ impl Sender {
     /// A capture that starts midway starts the account at the first byte that it meets; an ACK that came before tells
     /// what else is in flight, up to the first new byte. Behind a SYN that was seen, what is missing before the first
     /// data is a hole like any other.
-    pub(crate) fn begin_midway(&mut self, seq: i64, at: i64) {
+    pub(crate) fn begin_midway(&mut self, seq: i64, at: StackTime) {
         let is_over = self.handshake.last_syn[self.terms.side].is_some()
             || (!self.transfers.runs.is_empty() && !self.flight.ends_before());
         if is_over || seq <= self.flight.nxt {
@@ -58,21 +59,21 @@ impl Sender {
     }
 
     /// All up to `end` was sent before the capture began.
-    fn send_before(&mut self, end: i64, began: i64) {
+    fn send_before(&mut self, end: i64, began: StackTime) {
         let times = self.sent_between(began);
         self.flight.send_before(end, times, self.terms.mss);
     }
 
     /// When what is in flight at the beginning was sent: the oldest a round trip ago, as ACKs clock it, the newest just
     /// now. It passed a tap at its own host in order, so that none of it comes late there.
-    fn sent_between(&self, began: i64) -> (i64, i64) {
+    fn sent_between(&self, began: StackTime) -> (StackTime, StackTime) {
         let oldest = began.min(self.now - self.rtt_scale());
         (oldest, if self.terms.tap_at_sender { oldest } else { began })
     }
 
     /// Whether `event`, sent at `at` and by its numbers after all others, repeats data older than the capture that no
     /// ACK has covered.
-    pub(crate) fn is_of_before(&self, event: &Event, at: i64, step: Step) -> bool {
+    pub(crate) fn is_of_before(&self, event: &Event, at: StackTime, step: Step) -> bool {
         event.end() <= self.flight.una
             && matches!(step, Step::After(_))
             && self.handshake.last_syn == [None; 2]
@@ -82,7 +83,7 @@ impl Sender {
     }
 
     /// No ACK came, so no sign of a loss did: a timer made the sender repeat.
-    pub(crate) fn repeat_of_before(&mut self, event: &Event, at: i64, segments: u64) {
+    pub(crate) fn repeat_of_before(&mut self, event: &Event, at: StackTime, segments: u64) {
         self.prove(self.sends.last, Proven::TimeoutBeforeCapture);
         (self.tally.rto, self.tally.lost) = (self.tally.rto + segments, self.tally.lost + segments);
         if self.repairs.begin_tail(self.flight.nxt, true) {

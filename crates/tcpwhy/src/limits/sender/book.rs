@@ -3,20 +3,23 @@
 //! [`super::rounds`] says what a round is and what a run of them tells.
 
 use super::listed::ListedRound;
+use crate::clocks::StackTime;
 use crate::limits::evidence::Evidence;
 use crate::limits::near::Rounds;
 use crate::limits::near::spacing::Spacing;
 use crate::limits::round::{Phase, Round, is_queue};
-use crate::limits::sense::{BURST_GAP_NS, FILLS, LISTED_ROUNDS, NEVER, SAME_SEGMENTS, SWINGS};
+use crate::limits::sense::{
+    BURST_GAP_NS, FILLS, LISTED_ROUNDS, NEVER, NOWHERE, SAME_SEGMENTS, SWINGS,
+};
 use crate::measure::sketch::Sketch;
 use crate::report::State;
 
 /// A send of new data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewSend {
-    pub(crate) at: i64,
+    pub(crate) at: StackTime,
     /// The send before it, `NEVER` without one.
-    pub(crate) before: i64,
+    pub(crate) before: StackTime,
     /// How long after that it passed the tap.
     pub(crate) tap_gap: i64,
     /// How far behind its stack the tap saw it, beyond the constant part.
@@ -66,10 +69,10 @@ impl Round {
 struct Still {
     /// The first two, of odd and even rounds.
     flights: [u64; 2],
-    since: i64,
+    since: StackTime,
     rounds: u32,
     /// The newest, if it was limited: when it began.
-    last: Option<(u64, i64)>,
+    last: Option<(u64, StackTime)>,
     unmoved: Unmoved,
 }
 
@@ -147,7 +150,7 @@ impl Default for RoundBook {
     fn default() -> Self {
         Self {
             open: Round::default(),
-            marker: NEVER,
+            marker: NOWHERE,
             spacing: Spacing::default(),
             closed: Rounds::default(),
             still: Still::default(),
@@ -190,14 +193,14 @@ impl RoundBook {
     }
 
     /// Opens the round after the open one at `start`; it ends when `marker` is acknowledged.
-    pub(crate) fn open_next(&mut self, start: i64, marker: i64) {
+    pub(crate) fn open_next(&mut self, start: StackTime, marker: i64) {
         let number = self.open.number + u64::from(self.open.sends > 0);
         self.open = Round { number, start, ..Round::default() };
         self.marker = marker;
     }
 
     /// Begins the open round anew at `start`: what was sent in it is not known.
-    pub(crate) fn restart(&mut self, start: i64, marker: i64) {
+    pub(crate) fn restart(&mut self, start: StackTime, marker: i64) {
         let Round { number, holed, .. } = self.open;
         self.open = Round { number, start, holed, ..Round::default() };
         self.marker = marker;
@@ -231,13 +234,13 @@ mod tests {
     #[test]
     fn a_round_without_a_send_keeps_its_number() {
         let mut book = RoundBook::default();
-        book.open_next(5, 100);
-        assert_eq!((book.open.number, book.open.start, book.marker), (0, 5, 100));
+        book.open_next(StackTime(5), 100);
+        assert_eq!((book.open.number, book.open.start, book.marker), (0, StackTime(5), 100));
         book.open.sends = 1;
-        book.restart(6, 101);
+        book.restart(StackTime(6), 101);
         assert_eq!((book.open.number, book.open.sends), (0, 0));
         book.open.sends = 1;
-        book.open_next(7, 102);
+        book.open_next(StackTime(7), 102);
         assert_eq!(book.open.number, 1);
     }
 
@@ -249,12 +252,12 @@ mod tests {
             let rest = Round { ack_released, loss, ..Round::default() };
             still.push(&Round { start, end, flight_segments, ..rest })
         };
-        assert_eq!(push(40, false, 1, 0), (10, 1));
-        assert_eq!(push(41, false, 1, 10), (20, 2));
-        assert_eq!(push(39, false, 1, 20), (30, 3), "as the first, give or take one");
-        assert_eq!(push(43, false, 1, 30), (20, 2), "the one before it, and this");
-        assert_eq!(push(43, true, 1, 40), (10, 1));
-        assert_eq!(push(43, false, 0, 50), (10, 1), "a write, not a window");
+        assert_eq!(push(40, false, 1, StackTime(0)), (10, 1));
+        assert_eq!(push(41, false, 1, StackTime(10)), (20, 2));
+        assert_eq!(push(39, false, 1, StackTime(20)), (30, 3), "as the first, give or take one");
+        assert_eq!(push(43, false, 1, StackTime(30)), (20, 2), "the one before it, and this");
+        assert_eq!(push(43, true, 1, StackTime(40)), (10, 1));
+        assert_eq!(push(43, false, 0, StackTime(50)), (10, 1), "a write, not a window");
     }
 
     /// For how many of these the flight stood still at most.

@@ -1,6 +1,7 @@
 //! The receiver's window where the sender last stopped.
 
 use super::Sender;
+use crate::clocks::StackTime;
 use crate::limits::sense::{AT_MAXIMUM, DEFERRED, DELAYABLE_SEGMENTS, PROMPT_NS, SHRUNK};
 use crate::limits::wait::Window;
 use crate::report::State;
@@ -57,20 +58,20 @@ impl Sender {
         let acks = &self.releases.acks;
         match acks.front() {
             Some(first) if first.una == self.flight.nxt => {
-                self.is_kept_back(self.stop.evidence.in_flight, first.at - self.sends.last)
+                self.is_kept_back(self.stop.evidence.in_flight, (self.sends.last, first.at))
             }
             _ => acks.back().is_some_and(|last| self.is_late(self.window.moved_at - last.at)),
         }
     }
 
-    /// Whether the receiver kept its answer back that took all of a flight, `acked` bytes, and came `rtt` after the
-    /// last of it, though that had filled its window. Linux answers every second segment while it can offer the
+    /// Whether the receiver kept its answer back that took all of a flight, `acked` bytes, the last of them `sent` then,
+    /// and `came` then, though that had filled its window. Linux answers every second segment while it can offer the
     /// whole window, and otherwise when the program reads (`__tcp_ack_snd_check`, `tcp_cleanup_rbuf`). A queue lets
     /// segments through one by one, and its answers come like that.
-    pub(crate) fn is_kept_back(&self, acked: i64, rtt: i64) -> bool {
+    pub(crate) fn is_kept_back(&self, acked: i64, (sent, came): (StackTime, StackTime)) -> bool {
         acked > DELAYABLE_SEGMENTS * self.terms.mss
             && self.stop.evidence.room < self.terms.mss
-            && self.is_late(rtt - self.least_rtt())
+            && self.is_late(came - sent - self.least_rtt())
     }
 
     /// Whether what comes `late` is more than the path took.

@@ -4,6 +4,7 @@
 
 use super::trips;
 use super::{Sender, Sends};
+use crate::clocks::StackTime;
 use crate::flow::event::Event;
 use crate::limits::sense::{
     DEFERRED, DELAYABLE_SEGMENTS, OWN_QUEUE_NS, PROMPT_NS, SOON, UNANSWERED,
@@ -14,7 +15,7 @@ use crate::limits::wait::{Flown, Probe, Release, Short, Wait, Window};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lasted {
     /// When what ended it came.
-    pub(crate) until: i64,
+    pub(crate) until: StackTime,
     /// All was acknowledged for a part of it, or a timer ran out.
     pub(crate) was_quiet: bool,
     /// The receiver's window was shut.
@@ -26,7 +27,7 @@ impl Sender {
     pub(crate) fn wait_until(
         &self,
         release: Release,
-        (event, at): (&Event, i64),
+        (event, at): (&Event, StackTime),
         lasted: Lasted,
     ) -> Wait {
         let stop = &self.stop.evidence;
@@ -107,7 +108,7 @@ impl Sender {
     /// A window that is full lets nothing out either, whatever waits in queues. And TCP learns nothing of what an
     /// emulated delay holds (`netem_enqueue` orphans it), nor of what waits on another host: behind a delay, only
     /// ACKs of no repair that passed without letting anything out show it.
-    pub(crate) fn is_held_by_own_queue(&self, until: i64) -> bool {
+    pub(crate) fn is_held_by_own_queue(&self, until: StackTime) -> bool {
         let Sends { last, lag, .. } = self.sends;
         let stop = &self.stop.evidence;
         let is_near = self.terms.own_way <= OWN_QUEUE_NS;
@@ -122,7 +123,7 @@ impl Sender {
 
     /// When the send at `at` was released: by the last ACK before it where those before are seen to have let nothing out,
     /// on the sender's own host. Behind a delay there, and elsewhere, which of those that came together did it does not show.
-    pub(crate) fn released_at(&self, at: i64) -> i64 {
+    pub(crate) fn released_at(&self, at: StackTime) -> StackTime {
         let is_near = self.terms.own_way <= OWN_QUEUE_NS;
         match self.releases.acks.back() {
             Some(last) if self.terms.tap_at_sender && is_near => last.at,
@@ -131,16 +132,16 @@ impl Sender {
     }
 
     /// The first of the ACKs that arrived together and released the send at `at`.
-    fn cluster_start(&self, at: i64) -> i64 {
+    fn cluster_start(&self, at: StackTime) -> StackTime {
         let tolerance = self.tolerance();
-        self.releases.acks.iter().map(|ack| ack.at).find(|ack| at - ack <= tolerance).unwrap_or(at)
+        self.releases.acks.iter().map(|ack| ack.at).find(|ack| at - *ack <= tolerance).unwrap_or(at)
     }
 
     /// Whether ACKs before those that released the send at `at` had taken more than a third of the flight, and let
     /// nothing out: a congestion window that was full lets out what such ACKs open. Linux waits for no more than a third of
     /// the window to open (`tcp_tso_should_defer`, `tcp_tso_win_divisor`). While it mends a loss it waits for the flight to
     /// fall to the window that was cut.
-    pub(crate) fn has_passed_over_acks(&self, at: i64) -> bool {
+    pub(crate) fn has_passed_over_acks(&self, at: StackTime) -> bool {
         let cluster = self.cluster_start(at);
         let before = self.releases.acks.iter().rev().find(|ack| ack.at < cluster);
         let flight = self.stop.evidence.in_flight;
@@ -159,7 +160,7 @@ impl Sender {
 
     /// Whether the last ACK before the send at `at` may have come so late to a sender elsewhere that it let that go. The
     /// tap does not see that way, but how long the other one held up what found it empty of the sender's own.
-    pub(crate) fn may_be_late_acks(&self, at: i64) -> bool {
+    pub(crate) fn may_be_late_acks(&self, at: StackTime) -> bool {
         let delay = self.book.closed.held_up().max(self.book.open.held_up);
         let since = self.releases.last.map(|last| at - last);
         !self.terms.tap_at_sender
@@ -169,7 +170,7 @@ impl Sender {
 
     /// Whether a sender that had nothing in flight before its send at `at` sends in time with those before in the same
     /// transfer, if they look like a pace. Ends that the receiver's window cut tell nothing.
-    pub(crate) fn is_slow_pace(&self, at: i64) -> bool {
+    pub(crate) fn is_slow_pace(&self, at: StackTime) -> bool {
         !self.peer.spoke
             && !self.sends.new.short
             && self.stop.evidence.room >= self.terms.mss
@@ -195,9 +196,9 @@ mod tests {
     fn may_be_late(since: i64, held_up: i64, tap_at_sender: bool) -> bool {
         let terms = Terms { floor: RTT, tap_at_sender, ..Terms::default() };
         let mut walker = Sender::new(terms, true, 0);
-        walker.releases.push(RTT, 1448, false);
+        walker.releases.push(StackTime(RTT), 1448, false);
         walker.book.open.held_up = held_up;
-        walker.may_be_late_acks(RTT + since)
+        walker.may_be_late_acks(StackTime(RTT + since))
     }
 
     #[test]
@@ -220,11 +221,11 @@ mod tests {
         for number in 0..sends {
             let at = number as i64 * TICK;
             let mut round = Round { number, ..Round::default() };
-            round.pulses.push(at, &mut walker.sends.new, Cause::Own, None);
-            walker.sends.new = Before { at, pushed: true, ..walker.sends.new };
+            round.pulses.push(StackTime(at), &mut walker.sends.new, Cause::Own, None);
+            walker.sends.new = Before { at: StackTime(at), pushed: true, ..walker.sends.new };
             walker.book.closed.push(&round);
         }
-        walker.transfers.begin(Run::at(0, 0, 0));
+        walker.transfers.begin(Run::at(StackTime(0), 0, 0));
         walker.stop.evidence.room = 1448;
         change(&mut walker);
         walker.is_slow_pace(walker.sends.new.at + since)
@@ -240,7 +241,7 @@ mod tests {
         assert!(!slow_pace(9, TICK, |w| w.peer.spoke = true), "an answer");
         let cut = slow_pace(9, TICK, |w| w.stop.evidence.room = 1447);
         assert!(!cut, "the receiver's window may have cut what was written");
-        let anew = slow_pace(9, TICK, |w| w.transfers.begin(Run::at(9 * TICK, 0, 0)));
+        let anew = slow_pace(9, TICK, |w| w.transfers.begin(Run::at(StackTime(9 * TICK), 0, 0)));
         assert!(!anew, "a transfer of its own");
     }
 
@@ -250,7 +251,7 @@ mod tests {
     fn queued(own_way: i64) -> Sender {
         let terms = Terms { mss: MSS, tap_at_sender: true, own_way, ..Terms::default() };
         let mut walker = Sender::new(terms, true, 0);
-        (walker.sends.last, walker.sends.lag) = (10_000_000, 3_000_000);
+        (walker.sends.last, walker.sends.lag) = (StackTime(10_000_000), 3_000_000);
         walker.stop.evidence.room = MSS;
         walker
     }
@@ -258,26 +259,32 @@ mod tests {
     #[test]
     fn what_is_sent_before_the_last_has_left_its_host_waited_for_that_queue() {
         let mut walker = queued(0);
-        assert!(walker.is_held_by_own_queue(13_000_000));
-        assert!(!walker.is_held_by_own_queue(13_000_001), "it had left");
+        assert!(walker.is_held_by_own_queue(StackTime(13_000_000)));
+        assert!(!walker.is_held_by_own_queue(StackTime(13_000_001)), "it had left");
         walker.sends.lag = OWN_QUEUE_NS;
-        assert!(!walker.is_held_by_own_queue(10_500_000), "within a tick");
+        assert!(!walker.is_held_by_own_queue(StackTime(10_500_000)), "within a tick");
         let full = &mut queued(0);
         full.stop.evidence.room = MSS - 1;
-        assert!(!full.is_held_by_own_queue(12_000_000), "a full window holds it too");
+        assert!(!full.is_held_by_own_queue(StackTime(12_000_000)), "a full window holds it too");
     }
 
     #[test]
     fn behind_a_delay_only_acks_that_let_nothing_out_tell_of_the_hosts_queue() {
         let mut walker = queued(OWN_QUEUE_NS + 1);
-        let ack = |at| Advance { at, una: 0 };
+        let ack = |at| Advance { at: StackTime(at), una: 0 };
         walker.releases.acks.extend([11_000_000, 11_500_000, 12_000_000].map(ack));
-        assert!(!walker.is_held_by_own_queue(12_800_000));
+        assert!(!walker.is_held_by_own_queue(StackTime(12_800_000)));
         walker.releases.acks.push_back(ack(12_500_000));
-        assert!(walker.is_held_by_own_queue(12_800_000));
-        assert!(!walker.is_held_by_own_queue(12_500_000), "the fourth is what let it out");
-        walker.repairs.episodes.on_duplicate(9, 1, 0);
-        assert!(!walker.is_held_by_own_queue(12_800_000), "in a repair ACKs may let nothing out");
+        assert!(walker.is_held_by_own_queue(StackTime(12_800_000)));
+        assert!(
+            !walker.is_held_by_own_queue(StackTime(12_500_000)),
+            "the fourth is what let it out"
+        );
+        walker.repairs.episodes.on_duplicate(9, 1, StackTime(0));
+        assert!(
+            !walker.is_held_by_own_queue(StackTime(12_800_000)),
+            "in a repair ACKs may let nothing out"
+        );
     }
 
     #[test]
@@ -286,13 +293,21 @@ mod tests {
             let terms = Terms { own_way, tap_at_sender, ..Terms::default() };
             let mut walker = Sender::new(terms, true, 0);
             walker.trips.sample(100_000_000, 0, 0);
-            let ack = |at| Advance { at, una: 0 };
+            let ack = |at| Advance { at: StackTime(at), una: 0 };
             walker.releases.acks.extend([9_000_000, 10_000_000, 10_700_000].map(ack));
-            walker.released_at(10_701_000)
+            walker.released_at(StackTime(10_701_000))
         };
-        assert_eq!(released_at(true, OWN_QUEUE_NS), 10_700_000);
-        assert_eq!(released_at(true, OWN_QUEUE_NS + 1), 9_000_000, "what it let out is delayed");
-        assert_eq!(released_at(false, 0), 9_000_000, "all came within 3 % of a round trip");
+        assert_eq!(released_at(true, OWN_QUEUE_NS), StackTime(10_700_000));
+        assert_eq!(
+            released_at(true, OWN_QUEUE_NS + 1),
+            StackTime(9_000_000),
+            "what it let out is delayed"
+        );
+        assert_eq!(
+            released_at(false, 0),
+            StackTime(9_000_000),
+            "all came within 3 % of a round trip"
+        );
     }
 
     #[test]
@@ -305,16 +320,17 @@ mod tests {
             walker.releases.acks.clear();
             let una = taken * MSS;
             walker.releases.acks.extend(
-                [(10_000_000, una), (20_000_000, una + MSS)].map(|(at, una)| Advance { at, una }),
+                [(10_000_000, una), (20_000_000, una + MSS)]
+                    .map(|(at, una)| Advance { at: StackTime(at), una }),
             );
-            walker.has_passed_over_acks(20_000_000)
+            walker.has_passed_over_acks(StackTime(20_000_000))
         };
         assert!(passes_over(13));
         assert!(!passes_over(12), "Linux may wait for a super-segment");
         walker.growth.cut(40, 0);
         walker.releases.acks[0].una = 20 * MSS;
         assert!(
-            !walker.has_passed_over_acks(20_000_000),
+            !walker.has_passed_over_acks(StackTime(20_000_000)),
             "a loss has cut the window below the flight"
         );
     }

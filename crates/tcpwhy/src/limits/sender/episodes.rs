@@ -5,6 +5,7 @@
 //! Signs without a repair were reordering and cost nothing. Before the first repeat, too, the sender
 //! waits for what it waited for: the method begins recovery with the sign, the kernel does not.
 
+use crate::clocks::StackTime;
 use std::collections::VecDeque;
 
 use crate::flow::event::Event;
@@ -38,7 +39,7 @@ pub(crate) struct Episode {
     pub(super) damaged: bool,
     /// Segments above the hole that SACK reported, and when they were enough to repair it.
     behind: u64,
-    pub(super) told: Option<i64>,
+    pub(super) told: Option<StackTime>,
 }
 
 impl Episode {
@@ -78,7 +79,7 @@ impl Episodes {
     }
 
     /// At `at` the receiver tells of `segments` behind a hole.
-    pub(crate) fn on_duplicate(&mut self, high: i64, segments: u64, at: i64) {
+    pub(crate) fn on_duplicate(&mut self, high: i64, segments: u64, at: StackTime) {
         let episode = self.open_at(high);
         episode.behind += segments;
         if episode.behind >= DUP_THRESH {
@@ -202,7 +203,7 @@ mod tests {
     #[test]
     fn what_was_waited_for_before_the_first_repeat_was_no_repair() {
         let mut repairs = Episodes::default();
-        repairs.on_duplicate(9, 1, 0);
+        repairs.on_duplicate(9, 1, StackTime(0));
         let signs = repairs.current();
         assert!(repairs.begin(9), "the first repeat");
         assert!(!repairs.begin(9), "the second");
@@ -213,7 +214,7 @@ mod tests {
     #[test]
     fn a_repair_lasts_until_what_was_sent_before_its_first_repeat_has_come() {
         let mut repairs = Episodes::default();
-        repairs.on_duplicate(9, 1, 0);
+        repairs.on_duplicate(9, 1, StackTime(0));
         repairs.begin(12);
         repairs.begin(20);
         repairs.on_progress(11);
@@ -226,7 +227,7 @@ mod tests {
     fn a_repair_is_over_when_none_of_it_was_needed_but_a_timeouts() {
         let is_over = |needless: i64, timeout: bool| {
             let mut repairs = Episodes::default();
-            repairs.on_duplicate(9, 1, 0);
+            repairs.on_duplicate(9, 1, StackTime(0));
             repairs.begin_tail(12, timeout);
             let id = repairs.note_repeat(100);
             repairs.note_needless(id, needless);

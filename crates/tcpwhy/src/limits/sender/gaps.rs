@@ -4,6 +4,7 @@
 use super::Sender;
 use super::growth::ExitCause;
 use super::window::Filled;
+use crate::clocks::StackTime;
 use crate::flow::event::{ACK, Event};
 use crate::limits::proof::{Proof, Proven};
 use crate::limits::sense::HOLE_BYTES;
@@ -43,7 +44,7 @@ impl Sender {
 
     /// Packets are missing in the capture since `before`: what happened there is not known, and
     /// neither is the window after it.
-    pub(crate) fn on_gap(&mut self, before: i64, at: i64) {
+    pub(crate) fn on_gap(&mut self, before: StackTime, at: i64) {
         self.settle_full_window();
         self.prove(before, Proven::Gap);
         // A FIN takes one number.
@@ -91,7 +92,7 @@ impl Sender {
 
     /// An ACK of bytes beyond all that was seen (and beyond a FIN, which takes one number): the
     /// capture missed the sends.
-    pub(crate) fn on_ack_of_unseen(&mut self, ack: i64, at: i64) {
+    pub(crate) fn on_ack_of_unseen(&mut self, ack: i64, at: StackTime) {
         if !self.is_of_unseen(ack) {
             return;
         }

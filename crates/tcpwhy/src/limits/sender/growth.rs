@@ -10,6 +10,7 @@
 //! (v6.1 `tcp_may_undo`, `tcp_undo_cwnd_reduction`): where slow start went on before, it goes on.
 
 use super::hystart::Signs;
+use crate::clocks::StackTime;
 use crate::limits::round::{Phase, Round};
 use crate::limits::sense::{AVOIDANCE, DOUBLES, FILLS, GROWN_STEPS, THINNED};
 
@@ -37,7 +38,7 @@ pub(crate) struct InitialFlight {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct SlowFrom {
     pub(crate) flight: u64,
-    pub(crate) start: i64,
+    pub(crate) start: StackTime,
     pub(crate) number: u64,
     /// What `HyStart` saw up to then since the flight last doubled.
     signs: Signs,
@@ -62,7 +63,7 @@ pub(crate) struct Growth {
     /// Most segments in flight since the window was last cut.
     most: u64,
     /// When slow start ended, with which window, and why.
-    pub(crate) exit: Option<(i64, Option<u64>, ExitCause)>,
+    pub(crate) exit: Option<(StackTime, Option<u64>, ExitCause)>,
     /// Threshold left by an idle restart; slow start goes on up to it.
     pub(crate) regain: Option<u64>,
     /// Flight at the last loss, until regained.
@@ -80,7 +81,7 @@ pub(crate) struct Growth {
 struct Taken {
     /// The repair that it was for.
     repair: u32,
-    exit: Option<(i64, Option<u64>, ExitCause)>,
+    exit: Option<(StackTime, Option<u64>, ExitCause)>,
     regain: Option<u64>,
     lost_at: Option<u64>,
     was_cut: bool,
@@ -88,7 +89,12 @@ struct Taken {
 
 impl Growth {
     /// Slow start ended at `at` with a window of `ssthresh`, unless it had ended before.
-    pub(crate) fn leave_slow_start(&mut self, at: i64, ssthresh: Option<u64>, cause: ExitCause) {
+    pub(crate) fn leave_slow_start(
+        &mut self,
+        at: StackTime,
+        ssthresh: Option<u64>,
+        cause: ExitCause,
+    ) {
         self.exit.get_or_insert((at, ssthresh, cause));
     }
 

@@ -6,6 +6,7 @@
 //! on a kernel in simulated time, seen from the receiver, five policers were told as random losses with the later
 //! burst's flights, and two of the random losses were not told as such with the earlier one's.
 
+use crate::clocks::StackTime;
 use std::collections::VecDeque;
 
 use crate::flow::event::Block;
@@ -17,7 +18,7 @@ use crate::measure::flight::{Sent, UNSEEN};
 pub(crate) struct Hole {
     pub(crate) range: Block,
     /// When the last before it was sent.
-    pub(crate) since: i64,
+    pub(crate) since: StackTime,
     /// What was in flight with it, if the burst before lost its end.
     pub(crate) flight: i64,
 }
@@ -56,10 +57,11 @@ mod tests {
     #[test]
     fn a_hole_follows_what_was_sent_before_it() {
         let mut holes = Holes::default();
-        let hole = |start, end, since| Hole { range: (start, end), since, flight: 0 };
+        let hole =
+            |start, end, since| Hole { range: (start, end), since: StackTime(since), flight: 0 };
         holes.push(hole(10, 20, 5));
         holes.push(hole(30, 40, 7));
-        let since = |holes: &Holes, offset| holes.at(offset).map(|hole| hole.since);
+        let since = |holes: &Holes, offset| holes.at(offset).map(|hole| hole.since.0);
         let told = [9, 10, 19, 20, 39].map(|offset| since(&holes, offset));
         assert_eq!(told, [None, Some(5), Some(5), None, Some(7)]);
         for start in 0..HOLES as i64 {
@@ -72,7 +74,7 @@ mod tests {
     #[test]
     fn what_a_burst_may_have_lost_at_its_end_flew_with_half_of_what_it_had_more() {
         let mut holes = Holes::default();
-        holes.push(Hole { range: (30, 40), since: 7, flight: 25 });
+        holes.push(Hole { range: (30, 40), since: StackTime(7), flight: 25 });
         let lost = Sent { start: 30, end: 40, flight_then: 15, flags: UNSEEN, ..Sent::default() };
         assert_eq!(holes.flight_with(&lost), 20);
         assert_eq!(holes.flight_with(&Sent { flags: 0, ..lost }), 15, "the tap saw it");

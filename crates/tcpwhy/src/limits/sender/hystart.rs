@@ -5,6 +5,7 @@
 //! begin of a round on for half of the least round trip, or a least round trip of a round that is above the path's. A
 //! round of ours is one of its: it ends with the ACK of what was sent when it began.
 
+use crate::clocks::StackTime;
 use crate::limits::round::Round;
 use crate::limits::sense::{
     HYSTART_DELAY, HYSTART_DELAY_NS, HYSTART_SAMPLES, HYSTART_SEGMENTS, TRAIN, TRAIN_GAP_NS,
@@ -40,7 +41,7 @@ impl Signs {
 
 /// Where the train ends that began at `start` with its round and reached to `end`, when an ACK comes at `at`. What
 /// comes behind a pause belongs to none.
-pub(crate) const fn train_end(start: i64, end: i64, at: i64) -> i64 {
+pub(crate) fn train_end(start: StackTime, end: StackTime, at: StackTime) -> StackTime {
     let end = if end > start { end } else { start };
     if at - end <= TRAIN_GAP_NS { at } else { end }
 }
@@ -53,7 +54,8 @@ mod tests {
 
     /// Where the train of a round that begins at 10 ms ends, if ACKs come then.
     fn end_of(acks: &[i64]) -> i64 {
-        acks.iter().fold(0, |end, at| train_end(10 * MS, end, *at))
+        let train_end = |end, at: &i64| train_end(StackTime(10 * MS), end, StackTime(*at));
+        acks.iter().fold(StackTime(0), train_end).0
     }
 
     #[test]
@@ -66,12 +68,13 @@ mod tests {
     #[test]
     fn a_train_of_more_than_half_the_least_round_trip_is_a_sign() {
         let of = |train_end, flight_segments| {
-            let round = Round { start: 10 * MS, train_end, flight_segments, ..Round::default() };
+            let round =
+                Round { start: StackTime(10 * MS), train_end, flight_segments, ..Round::default() };
             Signs::of(&round, 20 * MS).train
         };
-        assert!(of(20 * MS + 1, 16));
-        assert!(!of(20 * MS, 16));
-        assert!(!of(20 * MS + 1, 15), "no sign counts yet");
+        assert!(of(StackTime(20 * MS + 1), 16));
+        assert!(!of(StackTime(20 * MS), 16));
+        assert!(!of(StackTime(20 * MS + 1), 15), "no sign counts yet");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! after that ACK comes back as before. Where ACKs are few, a round trip grows at once by what a burst takes
 //! on the slowest link, and stays so long.
 
+use crate::clocks::StackTime;
 use crate::flow::event::Event;
 use crate::limits::sense::{JUMP_NS, JUMP_PASSED, JUMP_TIMES, JUMPS};
 
@@ -13,7 +14,7 @@ use crate::limits::sense::{JUMP_NS, JUMP_PASSED, JUMP_TIMES, JUMPS};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Jump {
     /// When its ACK came.
-    pub(crate) at: i64,
+    pub(crate) at: StackTime,
     pub(crate) rtt: i64,
     pub(crate) before: i64,
     /// How late what was sent since the one before passed the tap at most, beyond the constant part.
@@ -39,7 +40,7 @@ impl Jumps {
     }
 
     /// Takes a round trip that no receiver made longer by itself, and its ACK.
-    pub(crate) fn push(&mut self, rtt: i64, at: i64, ack: &Event) {
+    pub(crate) fn push(&mut self, rtt: i64, at: StackTime, ack: &Event) {
         let before = self.last.replace(rtt);
         let lag_of_data = core::mem::take(&mut self.most_lag);
         // What was under way with it was late as well and tells nothing.
@@ -69,7 +70,7 @@ mod tests {
         let (mut jumps, mut now) = (Jumps::default(), 0);
         for ms in samples {
             now += ms * 1_000_000;
-            jumps.push(ms * 1_000_000, now, &Event::default());
+            jumps.push(ms * 1_000_000, StackTime(now), &Event::default());
         }
         jumps.found.len()
     }
@@ -92,7 +93,7 @@ mod tests {
     fn what_was_under_way_with_it_tells_nothing() {
         let mut jumps = Jumps::default();
         for (rtt, at) in [(20, 20), (80, 100), (79, 101), (20, 121)] {
-            jumps.push(rtt * 1_000_000, at * 1_000_000, &Event::default());
+            jumps.push(rtt * 1_000_000, StackTime(at * 1_000_000), &Event::default());
         }
         assert_eq!(jumps.found.len(), 1);
     }
@@ -101,11 +102,11 @@ mod tests {
     fn the_lag_is_that_of_what_was_sent_since_the_last() {
         let mut jumps = Jumps::default();
         jumps.note_lag(9);
-        jumps.push(20_000_000, 0, &Event::default());
+        jumps.push(20_000_000, StackTime(0), &Event::default());
         jumps.note_lag(7);
         jumps.note_lag(3);
-        jumps.push(90_000_000, 110_000_000, &Event::default());
-        jumps.push(20_000_000, 130_000_000, &Event::default());
+        jumps.push(90_000_000, StackTime(110_000_000), &Event::default());
+        jumps.push(20_000_000, StackTime(130_000_000), &Event::default());
         assert_eq!(jumps.found[0].lag_of_data, 7);
     }
 }

@@ -1,12 +1,13 @@
 //! Closed rounds as the report lists them: what it says of each, and what names the wait after it.
 
+use crate::clocks::StackTime;
 use crate::limits::round::Round;
 use crate::report::{Cwnd, State};
 
 /// A closed round with the state of the wait after its last send, once known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListedRound {
-    pub(crate) start: i64,
+    pub(crate) start: StackTime,
     pub(crate) bytes: i64,
     pub(crate) segments: u64,
     pub(crate) rtt_min: Option<i64>,
@@ -18,7 +19,7 @@ pub(crate) struct ListedRound {
     pub(crate) cwnd: Cwnd,
     pub(crate) first_frame: u64,
     pub(crate) last_frame: u64,
-    pub(crate) stopped_at: i64,
+    pub(crate) stopped_at: StackTime,
     flight_segments: u64,
     loss: bool,
     pub(crate) limited_by: State,

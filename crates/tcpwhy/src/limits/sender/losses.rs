@@ -24,7 +24,7 @@ impl Losses {
         if self.flights.len() < LISTED {
             let seen = original.flags & UNSEEN == 0;
             self.flights.push(InFlightAtLoss {
-                at_ns: original.at,
+                at_ns: original.at.0,
                 bytes: self.holes.flight_with(original).max(0) as u64,
                 frame: seen.then_some(original.frame),
             });

@@ -35,6 +35,7 @@ pub(crate) mod stop;
 pub(crate) mod stuck;
 pub(crate) mod tally;
 pub(crate) mod timers;
+pub(crate) mod times;
 pub(crate) mod transfers;
 pub(crate) mod trips;
 pub(crate) mod unseen;
@@ -59,11 +60,12 @@ use self::transfers::Transfers;
 use self::trips::RoundTrips;
 use self::window::ReceiverWindow;
 use self::writes::Writes;
+use crate::clocks::{StackTime, TapTime};
 use crate::flow::event::{Event, Side};
 use crate::limits::beat::Beat;
 use crate::limits::proof::{Proof, Proven};
 use crate::limits::pulse::Before;
-use crate::limits::sense::NEVER;
+use crate::limits::sense::{NEVER, NOWHERE};
 use crate::measure::flight::Flight;
 use crate::measure::idle::IdleWatch;
 use crate::measure::ipid::Counter;
@@ -108,19 +110,19 @@ pub(crate) struct Handshake {
     /// Data was sent before its SYN-ACK was acknowledged: Fast Open (RFC 7413 section 4.2.2).
     pub(crate) is_early: bool,
     /// When each side last sent its SYN.
-    pub(crate) last_syn: [Option<i64>; 2],
+    pub(crate) last_syn: [Option<StackTime>; 2],
 }
 
 /// This sender's last data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sends {
-    pub(crate) last: i64,
+    pub(crate) last: StackTime,
     /// When it passed the tap.
-    pub(crate) tap: i64,
+    pub(crate) tap: TapTime,
     /// How far the tap saw it behind that, beyond the constant part.
     pub(crate) lag: i64,
     /// When the burst it belongs to began.
-    pub(crate) burst_start: i64,
+    pub(crate) burst_start: StackTime,
     /// The last of new data.
     pub(crate) new: Before,
     pub(crate) beat: Beat,
@@ -134,9 +136,9 @@ pub(crate) struct Sends {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     /// When something last arrived, was reported or was repeated.
-    pub(crate) at: i64,
+    pub(crate) at: StackTime,
     /// When last all own data was acknowledged, or data of the peer came.
-    pub(crate) done: i64,
+    pub(crate) done: StackTime,
     /// The tail was probed since: the next timer is the RTO.
     pub(crate) tail_probed: bool,
     /// What had been sent when its own host last refused a packet.
@@ -146,7 +148,7 @@ pub(crate) struct Progress {
 /// The peer's own data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Peer {
-    pub(crate) last_data: Option<i64>,
+    pub(crate) last_data: Option<StackTime>,
     /// Some came since this side's last data.
     pub(crate) spoke: bool,
     /// Offset after the highest byte that passed the tap on its way here.
@@ -191,8 +193,8 @@ pub(crate) struct Pauses {
 pub(crate) struct Sender {
     pub(crate) terms: Terms,
     /// Time of the newest event, and of the one before it.
-    pub(crate) now: i64,
-    pub(crate) event_before: i64,
+    pub(crate) now: StackTime,
+    pub(crate) event_before: StackTime,
     /// Frame of the newest event.
     pub(crate) frame: u64,
     /// Constant part of the way from the tap to this sender: added to every inner border.
@@ -241,7 +243,8 @@ impl Sender {
     /// A sender before anything was seen of it.
     pub(crate) fn new(terms: Terms, midway: bool, shift_in: i64) -> Self {
         // What a capture begins with midway left its sender's stack before that.
-        let start = if midway { -terms.own_way } else { -shift_in };
+        let from_tap = TapTime::default().left(terms.own_way);
+        let start = if midway { from_tap } else { StackTime::of_report(0, shift_in) };
         Self {
             terms,
             now: start,
@@ -254,13 +257,13 @@ impl Sender {
             answers: Answers::default(),
             sends: Sends {
                 last: NEVER,
-                tap: 0,
+                tap: TapTime::default(),
                 lag: 0,
                 burst_start: NEVER,
                 new: Before::NONE,
                 beat: Beat::default(),
                 writes: Writes::default(),
-                short: (NEVER, 0),
+                short: (NOWHERE, 0),
             },
             releases: Releases::default(),
             progress: Progress::default(),
@@ -306,18 +309,13 @@ impl Sender {
 
 impl Sender {
     /// All time since `since` was for `what`.
-    fn prove(&mut self, since: i64, what: Proven) {
+    fn prove(&mut self, since: StackTime, what: Proven) {
         self.proofs.push(Proof::Since { since, what });
     }
 
     /// The round trip to judge by.
     pub(crate) fn rtt_scale(&self) -> i64 {
         self.trips.scale()
-    }
-
-    /// A time of the tap, at which something would have passed if the tap stood at this sender, in the report's.
-    pub(crate) fn on_own_time(&self, at: i64) -> i64 {
-        at + self.shift_in - self.terms.own_way
     }
 
     /// Least round trip, 0 if unknown.
@@ -337,7 +335,7 @@ impl Sender {
 
     /// The handshake is over for this side: its round trip seeds the timers
     /// (`tcp_ack_update_rtt` of the SYN or SYN-ACK), if that was sent once.
-    pub(crate) fn on_established(&mut self, at: i64) {
+    pub(crate) fn on_established(&mut self, at: StackTime) {
         if self.handshake.is_over {
             return;
         }
@@ -352,7 +350,7 @@ impl Sender {
     }
 
     /// A SYN or SYN-ACK of either side; a repeat turns the wait since the last into `syn_retry`.
-    pub(crate) fn on_syn(&mut self, event: &Event, at: i64) {
+    pub(crate) fn on_syn(&mut self, event: &Event, at: StackTime) {
         let side = event.side();
         if let Some(before) = self.handshake.last_syn[side] {
             if side == self.terms.side {
@@ -366,7 +364,7 @@ impl Sender {
     }
 
     /// Closes the open round at `at`, where `una` passed its marker.
-    pub(crate) fn close_round(&mut self, at: i64) {
+    pub(crate) fn close_round(&mut self, at: StackTime) {
         if self.book.open.sends > 0 {
             let mut round = self.book.open;
             round.end = at;

@@ -2,6 +2,7 @@
 
 use super::Sender;
 use super::window::Filled;
+use crate::clocks::StackTime;
 use crate::flow::event::Event;
 use crate::limits::round::Phase;
 use crate::limits::sense::AFTER_PAUSE;
@@ -15,7 +16,7 @@ impl Sender {
         event: &Event,
         segments: u64,
         release: Release,
-        resumed_at: Option<i64>,
+        resumed_at: Option<StackTime>,
     ) {
         let by_ack = matches!(release, Release::Ack { .. } | Release::Window);
         if self.pauses.watch.is_judging()

@@ -1,6 +1,7 @@
 //! The probe of the tail that sent it again: was it needed?
 
 use super::Sender;
+use crate::clocks::StackTime;
 use crate::flow::event::{Block, Event};
 
 /// The last probe that sent the tail again, until it shows whether that was lost.
@@ -41,7 +42,7 @@ impl Sender {
     /// the window when something sent after the probe is acknowledged, and nothing has told that the
     /// probe came twice: a D-SACK, or an ACK that says nothing new (`tcp_process_tlp_ack`).
     /// `news` if this one does.
-    pub(crate) fn watch_probe(&mut self, event: &Event, at: i64, news: bool) {
+    pub(crate) fn watch_probe(&mut self, event: &Event, at: StackTime, news: bool) {
         let Some(Probe { range, flight }) = self.repairs.probe.0 else { return };
         if event.ack > range.1 {
             self.repairs.probe.end();

@@ -9,6 +9,7 @@
 //! segments through one by one, and never empties: then only a window that was once larger tells.
 
 use super::Sender;
+use crate::clocks::StackTime;
 use crate::limits::sense::{
     ALIKE_ANSWERS, ANSWERS, AT_RECEIVER_NS, DELAYABLE_SEGMENTS, ENOUGH_ANSWERS, MOSTLY,
     PROMPT_AT_RECEIVER_NS, PROMPT_NS, WEIGHED_EACH, WORTH,
@@ -88,15 +89,15 @@ fn are_readers(answers: &[Answer], sight: Sight) -> bool {
 }
 
 impl Sender {
-    /// An ACK of `bytes` came `rtt` behind the newest of them, and the window had been full.
-    pub(crate) fn note_answer(&mut self, rtt: i64, bytes: i64) {
+    /// An ACK of `bytes` came, the newest of them `sent` then, and the window had been full.
+    pub(crate) fn note_answer(&mut self, bytes: i64, (sent, came): (StackTime, StackTime)) {
         let is_told = self.flight.outstanding() == 0 || self.has_shrunk();
         let (least, floor) = (self.least_rtt(), self.terms.floor);
         let least_rtt = if floor > 0 { least.min(floor) } else { least };
         let way = floor - self.terms.own_way;
         let at_receiver = !self.terms.tap_at_sender && way <= AT_RECEIVER_NS;
         let sight = Sight { least_rtt, mss: self.terms.mss, at_receiver };
-        self.answers.push(Answer { late: rtt - least_rtt, bytes, is_told }, sight);
+        self.answers.push(Answer { late: came - sent - least_rtt, bytes, is_told }, sight);
     }
 }
 

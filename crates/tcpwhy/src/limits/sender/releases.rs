@@ -1,5 +1,6 @@
 //! What let data out since the open wait began: the ACKs that took something out of the flight.
 
+use crate::clocks::StackTime;
 use crate::limits::sense::WAIT_ACKS;
 use std::collections::VecDeque;
 
@@ -11,13 +12,13 @@ pub(crate) struct Releases {
     /// The last one also carried data of the peer.
     pub(crate) by_data: bool,
     /// When something last left the flight.
-    pub(crate) last: Option<i64>,
+    pub(crate) last: Option<StackTime>,
 }
 
 /// An ACK that took something out of the flight.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Advance {
-    pub(crate) at: i64,
+    pub(crate) at: StackTime,
     /// Up to where all was acknowledged then.
     pub(crate) una: i64,
 }
@@ -31,7 +32,7 @@ impl Releases {
 
     /// Something left the flight at `at`, and all up to `una` is acknowledged; `by_data` if it came on data of the
     /// peer.
-    pub(crate) fn push(&mut self, at: i64, una: i64, by_data: bool) {
+    pub(crate) fn push(&mut self, at: StackTime, una: i64, by_data: bool) {
         if self.acks.len() == WAIT_ACKS {
             self.acks.pop_front();
         }
@@ -48,8 +49,8 @@ mod tests {
     #[test]
     fn a_wait_remembers_its_newest_acks() {
         let mut releases = Releases::default();
-        (0..100).for_each(|at| releases.push(at, 10 * at, at == 99));
-        let [first, last] = [36, 99].map(|at| Some(Advance { at, una: 10 * at }));
+        (0..100).for_each(|at| releases.push(StackTime(at), 10 * at, at == 99));
+        let [first, last] = [36, 99].map(|at| Some(Advance { at: StackTime(at), una: 10 * at }));
         assert_eq!((releases.acks.front(), releases.acks.back()), (first.as_ref(), last.as_ref()));
         assert!(releases.by_data);
     }

@@ -12,6 +12,7 @@ use super::repeats::{Repeat, Repeats};
 use super::sends::segments_of;
 use super::stuck::Heads;
 use super::window::Filled;
+use crate::clocks::StackTime;
 use crate::flow::event::Event;
 use crate::limits::proof::{Proof, Proven};
 use crate::limits::sense::{LISTED, ORIGINALS, REORDERED, ran_out};
@@ -53,7 +54,7 @@ impl Repairs {
 
 impl Sender {
     /// Data at or below `nxt`: a retransmission, a late arrival, or needless.
-    pub(crate) fn on_repeat(&mut self, event: &Event, at: i64, segments: u64, step: Step) {
+    pub(crate) fn on_repeat(&mut self, event: &Event, at: StackTime, segments: u64, step: Step) {
         if self.is_probe_of_shut(event, at) {
             return;
         }
@@ -106,7 +107,7 @@ impl Sender {
     }
 
     /// Which timer or sign made the sender repeat, with the wait before it named.
-    fn cause_of_repeat(&mut self, event: &Event, at: i64) -> RepeatCause {
+    fn cause_of_repeat(&mut self, event: &Event, at: StackTime) -> RepeatCause {
         let quiet = at - self.progress.at.max(self.sends.last);
         let (rto, lone) = (self.trips.timers.rto(), self.flight.outstanding() <= self.terms.mss);
         let signs = self.repairs.episodes.current() != 0;
@@ -159,7 +160,7 @@ impl Sender {
     }
 
     /// An episode's first repair: where the flight stood when the lost original went out.
-    fn on_first_repair(&mut self, event: &Event, at: i64) {
+    fn on_first_repair(&mut self, event: &Event, at: StackTime) {
         let original = self.flight.overlapping(event.seq, event.end()).next().copied();
         if let Some(original) = original {
             let least = self.least_rtt();
@@ -174,7 +175,7 @@ impl Sender {
 
     /// A repair is over, but what is missing now was sent after it began and retransmitted in it: that loss is known,
     /// and the next repair begins at once (`tcp_fastretrans_alert`, `tcp_time_to_recover` by `lost_out`).
-    pub(crate) fn repair_on(&mut self, at: i64) {
+    pub(crate) fn repair_on(&mut self, at: StackTime) {
         let una = self.flight.una;
         let head = self.flight.overlapping(una, una + 1).next().copied();
         // One repeat may reach over the end of what the repair was for: it is no second one.
@@ -189,7 +190,7 @@ impl Sender {
     }
 
     /// The sender cuts its congestion window, of `cwnd` segments or more, because of a loss.
-    pub(crate) fn cut_window(&mut self, cwnd: u64, at: i64) {
+    pub(crate) fn cut_window(&mut self, cwnd: u64, at: StackTime) {
         // What the round waited for before that, it waited for without knowing of the loss.
         let phase = self.phase();
         if self.book.open.sends > 0 {
@@ -214,12 +215,12 @@ impl Sender {
     }
 
     /// Something is sent at `at`, new or again. In a repair only the sender's host shows whether an arrival let it out.
-    pub(super) fn note_mending(&mut self, event: &Event, at: i64) {
+    pub(super) fn note_mending(&mut self, event: &Event, at: StackTime) {
         if !self.repairs.episodes.is_repairing() {
             return;
         }
         let Some(behind) = self.behind_arrival(event.tap) else { return };
-        let arrived = event.tap - self.terms.own_way - behind;
+        let arrived = event.tap.left(self.terms.own_way) - behind;
         let (since, behind) = (self.sends.last, behind.min(at - arrived) - self.terms.spread);
         if self.book.open.mending.push(at - since, behind) {
             self.proofs.push(Proof::ByItself { since });
@@ -227,7 +228,7 @@ impl Sender {
     }
 
     /// Marks what `event` repeats; the frames of the originals.
-    fn mark_repeated(&mut self, event: &Event, at: i64) -> Vec<u64> {
+    fn mark_repeated(&mut self, event: &Event, at: StackTime) -> Vec<u64> {
         let mut originals = Vec::new();
         let (mut repeated, mut damaged, episode) = (0, 0, self.repairs.episodes.current());
         let listing = self.repairs.episodes.is_repairing();
@@ -251,10 +252,16 @@ impl Sender {
         originals
     }
 
-    pub(crate) fn list(&mut self, event: &Event, at: i64, cause: RepeatCause, originals: Vec<u64>) {
+    pub(crate) fn list(
+        &mut self,
+        event: &Event,
+        at: StackTime,
+        cause: RepeatCause,
+        originals: Vec<u64>,
+    ) {
         if self.terms.detail && self.retransmissions.len() < LISTED {
             self.retransmissions.push(Retransmission {
-                at_ns: at,
+                at_ns: at.0,
                 frame: event.frame,
                 seq: event.seq,
                 bytes: u64::from(event.len),
@@ -277,7 +284,7 @@ mod tests {
         let repaired_since = |sees_queues, signs: &[(u64, i64)]| {
             let mut sender = Sender::new(Terms { sees_queues, ..Terms::default() }, true, 0);
             for &(segments, at) in signs {
-                sender.repairs.episodes.on_duplicate(9, segments, at);
+                sender.repairs.episodes.on_duplicate(9, segments, StackTime(at));
             }
             sender.repairs.begin(9);
             sender.repair_since_told();
@@ -288,8 +295,12 @@ mod tests {
             })
         };
         let one_by_one = [(1, 10), (1, 20), (1, 30), (1, 40)];
-        assert_eq!(repaired_since(false, &one_by_one), Some(30));
-        assert_eq!(repaired_since(false, &[(1, 10), (2, 20)]), Some(20), "one ACK for two");
+        assert_eq!(repaired_since(false, &one_by_one), Some(StackTime(30)));
+        assert_eq!(
+            repaired_since(false, &[(1, 10), (2, 20)]),
+            Some(StackTime(20)),
+            "one ACK for two"
+        );
         assert_eq!(repaired_since(false, &[(1, 10), (1, 20)]), None, "two may be reordering");
         assert_eq!(repaired_since(true, &one_by_one), None, "its time is that of the repeat");
     }

@@ -6,18 +6,19 @@ use super::growth::{ExitCause, InitialFlight};
 use super::holes::Hole;
 use super::replay::{Ack, FrameEnd};
 use super::transfers::Run;
+use crate::clocks::{StackTime, TapTime};
 use crate::flow::event::{Event, PSH};
 use crate::limits::beat;
 use crate::limits::pulse::{Before, Cause};
 use crate::limits::round::{Phase, Round};
-use crate::limits::sense::{BATCH, BURST_TRIPS, DEFERRED, IDLE_ENDS_RUN_NS, NEVER};
+use crate::limits::sense::{BATCH, BURST_TRIPS, DEFERRED, IDLE_ENDS_RUN_NS, NEVER, NOWHERE};
 use crate::limits::wait::Release;
 use crate::measure::flight::Sent;
 use crate::measure::ipid::Step;
 
 impl Sender {
     /// Data is sent at `at`.
-    pub(crate) fn begin_data(&mut self, event: &Event, at: i64, segments: u64) {
+    pub(crate) fn begin_data(&mut self, event: &Event, at: StackTime, segments: u64) {
         self.tally.add_frame(event.len, segments);
         self.begin_midway(event.seq, at);
         if self.transfers.first_at.is_none() {
@@ -27,7 +28,7 @@ impl Sender {
     }
 
     /// Data was sent.
-    pub(crate) fn after_data(&mut self, event: &Event, at: i64, lag: i64) {
+    pub(crate) fn after_data(&mut self, event: &Event, at: StackTime, lag: i64) {
         (self.sends.last, self.sends.tap, self.sends.lag) = (at, event.tap, lag);
         self.trips.jumps.note_lag(lag);
         self.peer.spoke = false;
@@ -40,7 +41,7 @@ impl Sender {
     }
 
     /// What released new data at `at`.
-    pub(crate) fn release_for(&mut self, event: &Event, at: i64) -> Release {
+    pub(crate) fn release_for(&mut self, event: &Event, at: StackTime) -> Release {
         self.unless_written(self.release_of(at), event, at)
     }
 
@@ -48,7 +49,7 @@ impl Sender {
     pub(crate) fn before_new(
         &mut self,
         event: &Event,
-        at: i64,
+        at: StackTime,
         (release, segments, step): (Release, u64, Step),
     ) {
         let was_quiet = self.flight.outstanding() == 0;
@@ -68,7 +69,7 @@ impl Sender {
     pub(crate) fn take_new(
         &mut self,
         event: &Event,
-        at: i64,
+        at: StackTime,
         lag: i64,
         (release, segments): (Release, u64),
     ) {
@@ -76,7 +77,7 @@ impl Sender {
             // No ACK will end a repair: its account ends with the wait.
             self.repairs.episodes.on_progress(event.seq);
         }
-        if self.book.open.sends == 0 && (release == Release::Free || self.book.marker == NEVER) {
+        if self.book.open.sends == 0 && (release == Release::Free || self.book.marker == NOWHERE) {
             self.book.open.start = at;
             self.book.marker = self.flight.nxt;
         }
@@ -87,7 +88,7 @@ impl Sender {
     pub(crate) fn send(
         &mut self,
         event: &Event,
-        at: i64,
+        at: StackTime,
         lag: i64,
         segments: u64,
         release: Release,
@@ -133,7 +134,7 @@ impl Sender {
     }
 
     /// What released the send at `at`.
-    fn release_of(&self, at: i64) -> Release {
+    fn release_of(&self, at: StackTime) -> Release {
         let tolerance = self.tolerance();
         let advanced = self.releases.acks.back().map(|ack| ack.at);
         if let Some(ack_at) = advanced
@@ -156,7 +157,7 @@ impl Sender {
 
     /// When the last burst is over, however close its sends followed each other: half a round trip behind its begin, but
     /// not while they may still have been released with its first.
-    pub(crate) fn burst_end(&self) -> i64 {
+    pub(crate) fn burst_end(&self) -> StackTime {
         self.sends.burst_start + BURST_TRIPS.of(self.rtt_scale()).max(self.tolerance())
     }
 
@@ -188,7 +189,7 @@ impl Sender {
     /// Runs the replay over the last batch of ACKs and what was sent after them, if the ACK that
     /// arrives at `at` does not belong to it. ACKs that come together make one batch: which of
     /// them released which packet is within the noise of the capture, so it is dealt out again.
-    pub(crate) fn replay_batch(&mut self, at: i64) {
+    pub(crate) fn replay_batch(&mut self, at: StackTime) {
         let together = self.releases.last.is_some_and(|last| at - last <= self.tolerance())
             && self.batch.start.is_some_and(|start| at - start <= BATCH.of(self.rtt_scale()));
         if !self.batch.has_sends || together {
@@ -234,8 +235,8 @@ impl Sender {
         self.batch.add_ack(Ack { una, window_end: self.window.end });
     }
 
-    fn open_run(&mut self, event: &Event, at: i64, idle: bool) {
-        let idled = idle && self.last_progress_before(at) > IDLE_ENDS_RUN_NS.max(self.rtt_scale());
+    fn open_run(&mut self, event: &Event, at: StackTime, idle: bool) {
+        let idled = idle && at - self.gone_on_at() > IDLE_ENDS_RUN_NS.max(self.rtt_scale());
         if !self.transfers.runs.is_empty() && !idled && !self.peer.spoke {
             return;
         }
@@ -246,19 +247,19 @@ impl Sender {
     }
 
     /// The open transfer is over, for another begins at `at`.
-    fn end_run(&mut self, at: i64) {
+    fn end_run(&mut self, at: StackTime) {
         let is_in_flight = self.flight.outstanding() > 0;
         self.transfers.last_until(if is_in_flight { at } else { self.gone_on_at() });
     }
 
     /// When the open transfer was last seen to go on: its last send, or the last ACK of its data.
-    pub(crate) fn gone_on_at(&self) -> i64 {
+    pub(crate) fn gone_on_at(&self) -> StackTime {
         self.progress.at.max(self.sends.last)
     }
 
     /// The capture lacks what was sent from `since` on, up to offset `to`: it belongs to the open
     /// transfer, or begins one.
-    pub(crate) fn extend_run(&mut self, since: i64, to: i64) {
+    pub(crate) fn extend_run(&mut self, since: StackTime, to: i64) {
         let from = self.flight.nxt;
         if self.transfers.runs.is_empty() || self.peer.spoke {
             self.end_run(since);
@@ -275,12 +276,8 @@ impl Sender {
         }
     }
 
-    fn last_progress_before(&self, at: i64) -> i64 {
-        at - self.gone_on_at()
-    }
-
     /// Whether an arrival set off the send at `at`: one long after it may have had another cause.
-    fn cause_of(&self, release: Release, event: &Event, at: i64) -> Cause {
+    fn cause_of(&self, release: Release, event: &Event, at: StackTime) -> Cause {
         match release {
             Release::Burst => Cause::Burst,
             Release::Free => Cause::Own,
@@ -299,9 +296,10 @@ impl Sender {
 
     /// How long before a send that passed the tap at `tap` something arrived; `None` away from the sender, where
     /// queues make a send late, and if nothing has.
-    pub(super) fn behind_arrival(&self, tap: i64) -> Option<i64> {
+    pub(super) fn behind_arrival(&self, tap: TapTime) -> Option<i64> {
         let arrived = self.releases.last.unwrap_or(NEVER).max(self.window.moved_at);
-        (self.terms.tap_at_sender && arrived > NEVER).then(|| tap - self.terms.own_way - arrived)
+        (self.terms.tap_at_sender && arrived > NEVER)
+            .then(|| tap.left(self.terms.own_way) - arrived)
     }
 
     /// Takes down a send of new data: the wait that follows is judged by it.
@@ -366,10 +364,10 @@ mod tests {
     /// What released a send at 10 ms, just after the receiver's window of 30,000 bytes moved and left `room`.
     fn released(room: i64) -> Release {
         let mut walker = Sender::new(Terms { mss: 1448, ..Terms::default() }, true, 0);
-        walker.window.moved_at = 10_000_000;
-        walker.sends.last = 1_000_000;
+        walker.window.moved_at = StackTime(10_000_000);
+        walker.sends.last = StackTime(1_000_000);
         (walker.stop.evidence.room, walker.stop.evidence.window) = (room, 30_000);
-        walker.release_of(10_000_000)
+        walker.release_of(StackTime(10_000_000))
     }
 
     #[test]
@@ -384,10 +382,10 @@ mod tests {
         let mut walker = Sender::new(Terms { mss: 1448, ..Terms::default() }, true, 0);
         walker.trips.sample(rtt, 0, 0);
         walker.flight.nxt = 1448;
-        walker.sends.burst_start = 10_000_000;
+        walker.sends.burst_start = StackTime(10_000_000);
         let at = 10_000_000 + since_begin;
-        walker.sends.last = at - 500;
-        walker.release_of(at)
+        walker.sends.last = StackTime(at - 500);
+        walker.release_of(StackTime(at))
     }
 
     #[test]

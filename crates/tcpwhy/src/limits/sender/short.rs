@@ -1,6 +1,7 @@
 //! Short segments that wait for the one before them: Nagle's algorithm (RFC 9293 section 3.7.4).
 
 use super::Sender;
+use crate::clocks::StackTime;
 use crate::flow::event::Event;
 use crate::limits::sense::{LINUX_INITIAL_WINDOW, OWN_QUEUE_NS};
 use crate::limits::wait::Release;
@@ -9,7 +10,7 @@ impl Sender {
     /// Whether Nagle's algorithm held `event`, a short segment: in Linux until the last short one
     /// before it was acknowledged (`tcp_minshall_check`). Stacks that wait for all that was sent
     /// (RFC 9293 §3.7.4) are not told.
-    pub(super) fn is_held_by_nagle(&self, release: Release, event: &Event, at: i64) -> bool {
+    pub(super) fn is_held_by_nagle(&self, release: Release, event: &Event, at: StackTime) -> bool {
         matches!(release, Release::Ack { by_data: false })
             && i64::from(event.len) < self.terms.mss
             && self.had_room(event, self.window.room(event.seq))
@@ -38,7 +39,7 @@ impl Sender {
     /// Whether the ACK that took the last short segment is one that released the send at `at`. Linux sends what Nagle's
     /// algorithm held in the call that took that ACK (`tcp_ack`, `tcp_push_pending_frames`). A full send buffer lets its
     /// writer go on only when a third of it is free (`sk_stream_write_space`), which is ACKs later.
-    fn was_released_with_short(&self, at: i64) -> bool {
+    fn was_released_with_short(&self, at: StackTime) -> bool {
         let covers = self.releases.acks.iter().find(|ack| ack.una >= self.sends.short.0);
         let is_near = self.terms.tap_at_sender && self.terms.own_way <= OWN_QUEUE_NS;
         let is_last = covers == self.releases.acks.back();
@@ -62,12 +63,15 @@ mod tests {
         sender.trips.sample(20_000_000, 0, 0);
         sender.sends.short = (376, 376);
         let at = 100_000_000;
-        sender.releases.push(at - before - 10_000, 300, false);
-        sender.releases.push(at - before, 376, false);
+        sender.releases.push(StackTime(at - before - 10_000), 300, false);
+        sender.releases.push(StackTime(at - before), 376, false);
         for (number, since) in (1..).zip(others) {
-            sender.releases.acks.push_back(Advance { at: at - since, una: 376 + number * MSS });
+            sender
+                .releases
+                .acks
+                .push_back(Advance { at: StackTime(at - since), una: 376 + number * MSS });
         }
-        sender.was_released_with_short(at)
+        sender.was_released_with_short(StackTime(at))
     }
 
     #[test]

@@ -7,8 +7,9 @@
 //! Only the facts are kept here; what they mean is decided when all is known ([`crate::analysis::ending`]).
 
 use super::Sender;
+use crate::clocks::StackTime;
 use crate::flow::event::{Block, Event, RST};
-use crate::limits::sense::NEVER;
+use crate::limits::sense::{NEVER, NOWHERE};
 use crate::measure::flight::{RETRANSMITTED, UNSEEN};
 use crate::report::State;
 
@@ -19,12 +20,12 @@ pub(crate) struct Silence {
     pub(crate) repeats: u64,
     head: i64,
     /// When and in which frame it was sent first and last.
-    pub(crate) first: (i64, u64),
-    pub(crate) last: (i64, u64),
+    pub(crate) first: (StackTime, u64),
+    pub(crate) last: (StackTime, u64),
     /// When it last acknowledged more.
-    pub(crate) advanced: i64,
+    pub(crate) advanced: StackTime,
     /// What the receiver acknowledged last without acknowledging more, and when.
-    told: (i64, i64),
+    told: (i64, StackTime),
     pub(crate) shut: Shut,
 }
 
@@ -45,11 +46,11 @@ impl Default for Silence {
     fn default() -> Self {
         Self {
             repeats: 0,
-            head: NEVER,
+            head: NOWHERE,
             first: (NEVER, 0),
             last: (NEVER, 0),
             advanced: NEVER,
-            told: (NEVER, NEVER),
+            told: (NOWHERE, NEVER),
             shut: Shut::default(),
         }
     }
@@ -57,7 +58,12 @@ impl Default for Silence {
 
 impl Silence {
     /// What begins at `una` was retransmitted at `at`, in `frame`; `original`: when and in which frame it was before.
-    pub(crate) fn on_repeat(&mut self, una: i64, now: (i64, u64), original: Option<(i64, u64)>) {
+    pub(crate) fn on_repeat(
+        &mut self,
+        una: i64,
+        now: (StackTime, u64),
+        original: Option<(StackTime, u64)>,
+    ) {
         if self.head != una {
             (self.repeats, self.head, self.first) = (0, una, original.unwrap_or(now));
         }
@@ -66,7 +72,7 @@ impl Silence {
     }
 
     /// The receiver acknowledges no more than `ack`, at `at`.
-    pub(crate) fn on_same_ack(&mut self, ack: i64, at: i64) {
+    pub(crate) fn on_same_ack(&mut self, ack: i64, at: StackTime) {
         self.told = (ack, at);
     }
 
@@ -76,7 +82,7 @@ impl Silence {
     }
 
     /// When the receiver last said that it has nothing behind `una`, if it did so at `since` or later.
-    pub(crate) fn told_since(&self, una: i64, since: i64) -> Option<i64> {
+    pub(crate) fn told_since(&self, una: i64, since: StackTime) -> Option<StackTime> {
         Some(self.told.1).filter(|at| self.told.0 == una && *at >= since)
     }
 }
@@ -98,7 +104,7 @@ impl Shut {
 /// What the time from one instant to another was spent on, as the end of a connection tells.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Tail {
-    /// On the tap's clock.
+    /// In the report's time.
     pub(crate) from: i64,
     pub(crate) until: i64,
     pub(crate) state: State,
@@ -109,7 +115,7 @@ impl Sender {
     pub(crate) fn watch_silence(
         &mut self,
         event: &Event,
-        at: i64,
+        at: StackTime,
         advanced: bool,
         blocks: &[Block],
     ) {
@@ -130,7 +136,7 @@ impl Sender {
     }
 
     /// Whether `event`, which repeats data, probes a window that was taken back; then it is no repair.
-    pub(crate) fn is_probe_of_shut(&mut self, event: &Event, at: i64) -> bool {
+    pub(crate) fn is_probe_of_shut(&mut self, event: &Event, at: StackTime) -> bool {
         if !self.is_at_zero() || event.end() <= self.flight.una {
             return false;
         }
@@ -146,12 +152,6 @@ impl Sender {
     pub(crate) fn is_probing_shut(&self) -> bool {
         self.is_at_zero() && self.has_probed && self.flight.outstanding() == 0
     }
-
-    /// When all was acknowledged, and nothing of the peer came since, on the tap's clock.
-    pub(crate) fn done_at(&self) -> Option<i64> {
-        (self.flight.outstanding() == 0 && self.handshake.is_over)
-            .then_some(self.progress.done + self.shift_in)
-    }
 }
 
 #[cfg(test)]
@@ -162,21 +162,24 @@ mod tests {
     fn sends_of_the_head_are_counted_while_it_is_the_head() {
         let mut silence = Silence::default();
         assert_eq!(silence.sends(0), 0);
-        silence.on_repeat(500, (20, 2), Some((10, 1)));
-        silence.on_repeat(500, (40, 3), Some((20, 2)));
-        assert_eq!((silence.sends(500), silence.first, silence.last), (3, (10, 1), (40, 3)));
+        silence.on_repeat(500, (StackTime(20), 2), Some((StackTime(10), 1)));
+        silence.on_repeat(500, (StackTime(40), 3), Some((StackTime(20), 2)));
+        assert_eq!(
+            (silence.sends(500), silence.first, silence.last),
+            (3, (StackTime(10), 1), (StackTime(40), 3))
+        );
         assert_eq!(silence.sends(900), 0, "that was acknowledged since");
-        silence.on_repeat(900, (60, 5), None);
-        assert_eq!((silence.sends(900), silence.first), (2, (60, 5)));
+        silence.on_repeat(900, (StackTime(60), 5), None);
+        assert_eq!((silence.sends(900), silence.first), (2, (StackTime(60), 5)));
     }
 
     #[test]
     fn what_the_receiver_said_before_says_nothing_of_what_came_after() {
         let mut silence = Silence::default();
-        silence.on_same_ack(500, 30);
-        assert_eq!(silence.told_since(500, 30), Some(30));
-        assert_eq!(silence.told_since(500, 31), None);
-        assert_eq!(silence.told_since(900, 0), None, "it has acknowledged more since");
+        silence.on_same_ack(500, StackTime(30));
+        assert_eq!(silence.told_since(500, StackTime(30)), Some(StackTime(30)));
+        assert_eq!(silence.told_since(500, StackTime(31)), None);
+        assert_eq!(silence.told_since(900, StackTime(0)), None, "it has acknowledged more since");
     }
 
     #[test]

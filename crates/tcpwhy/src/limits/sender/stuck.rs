@@ -7,6 +7,7 @@
 //! segments of all sizes instead.
 
 use super::Sender;
+use crate::clocks::StackTime;
 use crate::flow::event::Event;
 
 /// A head that does not get through.
@@ -17,8 +18,8 @@ pub(crate) struct Stuck {
     pub(crate) size: i64,
     /// How often it was sent, the original included.
     pub(crate) sent: u64,
-    pub(crate) from: i64,
-    pub(crate) to: i64,
+    pub(crate) from: StackTime,
+    pub(crate) to: StackTime,
     pub(crate) frames: (u64, u64),
     /// It was sent in smaller pieces at last, of this size, ...
     pub(crate) smaller: Option<i64>,
@@ -70,7 +71,12 @@ impl Heads {
 
 impl Sender {
     /// `event` repeats data at `at`; `original` is when and in which frame that was sent before.
-    pub(crate) fn note_head(&mut self, event: &Event, at: i64, original: Option<(i64, u64)>) {
+    pub(crate) fn note_head(
+        &mut self,
+        event: &Event,
+        at: StackTime,
+        original: Option<(StackTime, u64)>,
+    ) {
         if event.seq > self.flight.una {
             return;
         }

@@ -4,6 +4,7 @@
 
 use super::Sender;
 use super::sends::segments_of;
+use crate::clocks::StackTime;
 use crate::flow::event::Event;
 use crate::limits::proof::Proven;
 use crate::limits::sense::{
@@ -18,15 +19,15 @@ use crate::report::RepeatCause;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Suspect {
     event: Event,
-    at: i64,
-    since: i64,
+    at: StackTime,
+    since: StackTime,
     quiet: i64,
 }
 
 impl Sender {
     /// A retransmission of what was acknowledged: the sender lacks the ACK, which was lost behind the tap. If the
     /// time before it is a timer's, that was waited for, whatever the application did.
-    pub(crate) fn watch_lost_acks(&mut self, at: i64) {
+    pub(crate) fn watch_lost_acks(&mut self, at: StackTime) {
         let since = self.progress.at.max(self.sends.last);
         let ran_out = |timer: i64| ran_out(timer, at - since);
         let (rto, probe) = (self.trips.timers.rto(), self.trips.timers.pto(false));
@@ -44,14 +45,14 @@ impl Sender {
     }
 
     /// Since when nothing was sent or acknowledged before `at`, and for how long.
-    fn quiet_until(&self, at: i64) -> (i64, i64) {
+    fn quiet_until(&self, at: StackTime) -> (StackTime, i64) {
         let since = self.progress.at.max(self.sends.last).max(self.peer.last_data.unwrap_or(NEVER));
-        (since, at.saturating_sub(since))
+        (since, at.since(since))
     }
 
     /// Data that looks new, but the ledger of IP identifications jumps before it and the quiet
     /// time is a timer's: the tail before it was lost before the tap, and this repeats it, if `true`.
-    pub(crate) fn watch_lost_tail(&mut self, event: &Event, at: i64, step: Step) -> bool {
+    pub(crate) fn watch_lost_tail(&mut self, event: &Event, at: StackTime, step: Step) -> bool {
         let (since, quiet) = self.quiet_until(at);
         let is_timer = |timer: i64| ran_out(timer, quiet);
         let missing = self.take_unexplained(event, step);
@@ -107,7 +108,7 @@ impl Sender {
     /// tail again which was lost before the tap, if no identification would tell of that. Then the last flight that
     /// was seen did not end short, as an application's writes do, and it took as long as a chain of timers. Of an answer
     /// what came first has a hole before it, or it is one short segment that took the first timeout to the tick.
-    pub(crate) fn may_be_lost_tail(&self, event: &Event, at: i64) -> bool {
+    pub(crate) fn may_be_lost_tail(&self, event: &Event, at: StackTime) -> bool {
         let (_, quiet) = self.quiet_until(at);
         let (timers, nxt) = (&self.trips.timers, self.flight.nxt);
         let may_be = match () {
@@ -140,7 +141,7 @@ impl Sender {
     }
 
     /// A full segment that may send a lost tail again is remembered: what follows it may tell.
-    pub(crate) fn note_suspect(&mut self, event: &Event, at: i64) {
+    pub(crate) fn note_suspect(&mut self, event: &Event, at: StackTime) {
         let (since, quiet) = self.quiet_until(at);
         let is_full = i64::from(event.len) == self.terms.mss && event.seq == self.flight.nxt;
         self.suspect = is_full.then_some(Suspect { event: *event, at, since, quiet });
@@ -149,7 +150,12 @@ impl Sender {
     /// Whether the segment that was suspected did come from a timeout: it came alone, though more was to be sent, for
     /// `event` follows its ACK. After a timeout the window is one segment, after a pause of the application at least
     /// the initial one, which is more (RFC 5681 sections 3.1 and 4.1). `event` was lost behind it, then.
-    pub(crate) fn watch_lone_repeat(&mut self, event: &Event, release: Release, at: i64) -> bool {
+    pub(crate) fn watch_lone_repeat(
+        &mut self,
+        event: &Event,
+        release: Release,
+        at: StackTime,
+    ) -> bool {
         let Some(lone) = self.suspect.take() else { return false };
         let timers = &self.trips.timers;
         let probe = if self.terms.sack { timers.pto(false) } else { 0 };
@@ -179,7 +185,7 @@ impl Sender {
     /// discipline of the sender's own host refused what was sent before, and TCP sends that anew as if
     /// it never had. It takes the refusal for congestion, once a round trip (`__tcp_transmit_skb`,
     /// `tcp_enter_cwr`). A needless repeat that was lost looks the same, and cuts the window, too.
-    fn watch_own_drop(&mut self, at: i64) {
+    fn watch_own_drop(&mut self, at: StackTime) {
         if self.flight.outstanding() == 0 {
             return;
         }
@@ -197,7 +203,7 @@ impl Sender {
     /// sends of timers are missing.
     fn timers_until(
         &mut self,
-        since: i64,
+        since: StackTime,
         quiet: i64,
         missing: u64,
         lone: bool,
@@ -263,7 +269,7 @@ impl Sender {
     /// after the probe timer's quiet time, while data is in flight and the application has
     /// not ended a write short. An application that pauses just that long looks the same, and away from the sender a
     /// timeout behind a probe that was lost before the tap.
-    pub(crate) fn probe_like_new(&self, event: &Event, at: i64) -> Probe {
+    pub(crate) fn probe_like_new(&self, event: &Event, at: StackTime) -> Probe {
         let quiet = at - self.progress.at.max(self.sends.last);
         let behind_hole = !self.terms.tap_at_sender && event.seq > self.flight.nxt;
         let sent = if behind_hole { event.end() } else { self.flight.nxt };
@@ -300,11 +306,12 @@ mod tests {
         let terms = Terms { mss: 1448, sack: true, tap_at_sender, ..Terms::default() };
         let mut walker = Sender::new(terms, true, 0);
         walker.trips.sample(10_000_000, 0, 0);
-        walker.flight.send_unseen(2 * 1448, 0, 1448);
+        walker.flight.send_unseen(2 * 1448, StackTime(0), 1448);
         walker.flight.una = una;
-        (walker.progress.at, walker.sends.last, walker.sends.new.short) = (0, 0, false);
+        (walker.progress.at, walker.sends.last, walker.sends.new.short) =
+            (StackTime(0), StackTime(0), false);
         let event = Event { seq, len: len as u32, ..Event::default() };
-        walker.probe_like_new(&event, at) != Probe::None
+        walker.probe_like_new(&event, StackTime(at)) != Probe::None
     }
 
     #[test]
@@ -340,10 +347,11 @@ mod tests {
             let terms = Terms { mss: 1448, sack: true, tap_at_sender, ..Terms::default() };
             let mut walker = Sender::new(terms, true, 0);
             walker.trips.sample(10_000_000, 0, 0);
-            walker.flight.send_unseen(segments * 1448, 0, 1448);
-            (walker.progress.at, walker.sends.last, walker.sends.new.short) = (0, 0, false);
+            walker.flight.send_unseen(segments * 1448, StackTime(0), 1448);
+            (walker.progress.at, walker.sends.last, walker.sends.new.short) =
+                (StackTime(0), StackTime(0), false);
             let event = Event { seq: segments * 1448, len: 1448, ..Event::default() };
-            walker.probe_like_new(&event, at)
+            walker.probe_like_new(&event, StackTime(at))
         };
         assert_eq!(told(1, 210_000_000, false), Probe::TailOrTimeout);
         assert_eq!(told(1, 210_000_000, true), Probe::Tail, "there the first probe would be seen");
@@ -360,11 +368,12 @@ mod tests {
         let mut walker = Sender::new(Terms { mss: 1448, sack: true, ..Terms::default() }, true, 0);
         walker.trips.sample(10_000_000, 0, 0);
         walker.flight.restart(2 * 1448);
-        walker.transfers.first_at = Some(0);
-        (walker.progress.at, walker.sends.last, walker.sends.new.short) = (0, 0, false);
+        walker.transfers.first_at = Some(StackTime(0));
+        (walker.progress.at, walker.sends.last, walker.sends.new.short) =
+            (StackTime(0), StackTime(0), false);
         change(&mut walker);
         let event = Event { seq, len: 1448, ..Event::default() };
-        walker.may_be_lost_tail(&event, quiet)
+        walker.may_be_lost_tail(&event, StackTime(quiet))
     }
 
     #[test]

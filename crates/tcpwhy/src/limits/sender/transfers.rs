@@ -5,6 +5,7 @@
 //! shared out to the transfers as it is booked, which is at any time after it passed: what lies behind the
 //! end that is known so far waits for whether the transfer goes on.
 
+use crate::clocks::StackTime;
 use crate::limits::sense::{SPARE_TABLES, TRANSFERS};
 use crate::report::{State, TimeIn};
 use tcpwhy_words::units::Duration;
@@ -12,8 +13,8 @@ use tcpwhy_words::units::Duration;
 /// What a transfer is known by.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Run {
-    pub(crate) start: i64,
-    pub(crate) end: i64,
+    pub(crate) start: StackTime,
+    pub(crate) end: StackTime,
     pub(crate) from: i64,
     pub(crate) to: i64,
     pub(crate) first_round: u64,
@@ -24,7 +25,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// A transfer that begins at `start`, with offset `from`, in round `round`.
-    pub(crate) fn at(start: i64, from: i64, round: u64) -> Self {
+    pub(crate) fn at(start: StackTime, from: i64, round: u64) -> Self {
         Self {
             start,
             end: start,
@@ -46,12 +47,12 @@ pub(crate) struct Transfers {
     /// The one that time is booked to.
     next: usize,
     /// The end of that one as far as it was known when time was booked to it.
-    known_end: Option<i64>,
+    known_end: Option<StackTime>,
     /// Time booked behind that end: its own only if it goes on.
     behind: TimeIn,
     pub(crate) dropped: u64,
     /// When the first data byte that the capture meets was sent, and its offset.
-    pub(crate) first_at: Option<i64>,
+    pub(crate) first_at: Option<StackTime>,
     pub(crate) first_offset: i64,
 }
 
@@ -65,7 +66,7 @@ impl Transfers {
     }
 
     /// Whether the open transfer began before `at`.
-    pub(crate) fn goes_on(&self, at: i64) -> bool {
+    pub(crate) fn goes_on(&self, at: StackTime) -> bool {
         self.runs.last().is_some_and(|run| run.start < at)
     }
 
@@ -82,7 +83,7 @@ impl Transfers {
     }
 
     /// The newest transfer lasts until `at` at least.
-    pub(crate) fn last_until(&mut self, at: i64) {
+    pub(crate) fn last_until(&mut self, at: StackTime) {
         if let Some(run) = self.runs.last_mut() {
             run.end = run.end.max(at);
         }
@@ -94,14 +95,19 @@ impl Transfers {
         let mut from = start;
         while from < end {
             self.settle();
-            if self.runs.get(self.next + 1).is_some_and(|next| next.start + shift <= from) {
+            if self.runs.get(self.next + 1).is_some_and(|next| next.start.in_report(shift) <= from)
+            {
                 self.next += 1;
                 (self.known_end, self.behind) = (None, TimeIn::default());
                 continue;
             }
             let Some(run) = self.runs.get(self.next) else { return };
-            let next = self.runs.get(self.next + 1).map_or(end, |next| end.min(next.start + shift));
-            let (first, last) = (from.max(run.start + shift), next.min(run.end + shift));
+            let next = self
+                .runs
+                .get(self.next + 1)
+                .map_or(end, |next| end.min(next.start.in_report(shift)));
+            let (first, last) =
+                (from.max(run.start.in_report(shift)), next.min(run.end.in_report(shift)));
             if first < last {
                 self.times[self.next].add(state, Duration(last - first));
             }
@@ -140,10 +146,10 @@ mod tests {
     fn time_is_shared_out_to_the_transfers_it_falls_into() {
         let mut transfers = Transfers::default();
         transfers.share(0, 5, State::Handshake, 0);
-        transfers.begin(Run { end: 20, ..Run::at(10, 0, 0) });
+        transfers.begin(Run { end: StackTime(20), ..Run::at(StackTime(10), 0, 0) });
         transfers.share(5, 12, State::CwndSlowStart, 0);
-        transfers.begin(Run::at(30, 9, 1));
-        transfers.last_until(34);
+        transfers.begin(Run::at(StackTime(30), 9, 1));
+        transfers.last_until(StackTime(34));
         transfers.share(12, 32, State::App, 0);
         transfers.share(32, 40, State::LastFlight, 0);
         assert_eq!(times(&transfers)[0], [of(State::App, 8), of(State::CwndSlowStart, 2)]);
@@ -154,13 +160,13 @@ mod tests {
     fn what_lies_behind_its_end_is_the_transfers_only_if_it_goes_on() {
         for goes_on in [false, true] {
             let mut transfers = Transfers::default();
-            transfers.begin(Run { end: 10, ..Run::at(0, 0, 0) });
+            transfers.begin(Run { end: StackTime(10), ..Run::at(StackTime(0), 0, 0) });
             transfers.share(0, 10, State::LastFlight, 0);
             transfers.share(10, 14, State::IdlePeerThink, 0);
             if goes_on {
-                transfers.last_until(14);
+                transfers.last_until(StackTime(14));
             }
-            transfers.begin(Run::at(30, 9, 1));
+            transfers.begin(Run::at(StackTime(30), 9, 1));
             transfers.share(14, 30, State::IdlePeerThink, 0);
             transfers.share(30, 31, State::App, 0);
             let all = [of(State::LastFlight, 10), of(State::IdlePeerThink, 4)];
@@ -174,18 +180,18 @@ mod tests {
         let shift = 20;
         let shared = |late: bool| {
             let mut transfers = Transfers::default();
-            transfers.begin(Run::at(-shift, 0, 0));
+            transfers.begin(Run::at(StackTime(-shift), 0, 0));
             let share = |transfers: &mut Transfers, due: &[(i64, i64, State)]| {
                 for (start, end, state) in due {
                     transfers.share(*start, *end, *state, shift);
                 }
             };
             let early = [(0, 4, State::LastFlight), (4, 9, State::IdleAppThink)];
-            transfers.last_until(4 - shift);
+            transfers.last_until(StackTime(4 - shift));
             if !late {
                 share(&mut transfers, &early);
             }
-            transfers.last_until(9 - shift);
+            transfers.last_until(StackTime(9 - shift));
             if late {
                 share(&mut transfers, &early);
             }
@@ -200,7 +206,7 @@ mod tests {
     #[test]
     fn more_transfers_than_kept_are_counted() {
         let mut transfers = Transfers::default();
-        (0..TRANSFERS + 3).for_each(|_| transfers.begin(Run::at(0, 0, 0)));
+        (0..TRANSFERS + 3).for_each(|_| transfers.begin(Run::at(StackTime(0), 0, 0)));
         assert_eq!((transfers.runs.len(), transfers.dropped), (TRANSFERS, 3));
     }
 }

@@ -3,12 +3,13 @@
 //! Question: how many bytes more would the receiver take, and is that as much as it ever took?
 //! The right edge never moves back: a reordered old ACK takes nothing away (RFC 9293 §3.8.6).
 
-use crate::limits::sense::{AT_MAXIMUM, FILLED_ROUNDS, NEVER, RECENT_ROUNDS};
+use crate::clocks::StackTime;
+use crate::limits::sense::{AT_MAXIMUM, FILLED_ROUNDS, NEVER, NOWHERE, RECENT_ROUNDS};
 
 /// What the receiver announced.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiverWindow {
-    /// Highest byte it allows, `NEVER` before the first announcement.
+    /// Highest byte it allows, `NOWHERE` before the first announcement.
     pub(crate) end: i64,
     /// The window as last announced, and at most.
     pub(crate) size: i64,
@@ -17,9 +18,9 @@ pub(crate) struct ReceiverWindow {
     /// ago is no reader that lags now.
     pub(crate) recent: [i64; 2],
     /// When its edge last moved without an ACK of new data.
-    pub(crate) moved_at: i64,
+    pub(crate) moved_at: StackTime,
     /// The largest window when it last counted as grown, and when that was.
-    grown: (i64, i64),
+    grown: (i64, StackTime),
     /// What filled it since the congestion window was last cut, which is no smaller.
     pub(crate) filled: Filled,
     /// How far an ACK in order took the right edge back at most, and the largest window while it was.
@@ -53,7 +54,7 @@ impl Filled {
 impl Default for ReceiverWindow {
     fn default() -> Self {
         Self {
-            end: NEVER,
+            end: NOWHERE,
             size: 0,
             largest: 0,
             recent: [0; 2],
@@ -68,7 +69,7 @@ impl Default for ReceiverWindow {
 impl ReceiverWindow {
     /// Whether the receiver announced one yet.
     pub(crate) fn is_known(&self) -> bool {
-        self.end > NEVER
+        self.end > NOWHERE
     }
 
     /// What is left of it beyond `nxt`; `i64::MAX` while it is unknown.
@@ -78,7 +79,7 @@ impl ReceiverWindow {
 
     /// Announcements were missed: how far the receiver allows now is not known until the next one.
     pub(crate) fn forget_edge(&mut self) {
-        self.end = NEVER;
+        self.end = NOWHERE;
     }
 
     /// Takes an announcement of `size` bytes beyond `ack`; whether the right edge moved.
@@ -99,14 +100,14 @@ impl ReceiverWindow {
     }
 
     /// The announcement taken last came at `at`.
-    pub(crate) fn note_growth(&mut self, at: i64) {
+    pub(crate) fn note_growth(&mut self, at: StackTime) {
         if !AT_MAXIMUM.is_reached(self.grown.0, self.largest) {
             self.grown = (self.largest, at);
         }
     }
 
     /// Whether it became larger than ever at `at` or later.
-    pub(crate) fn has_grown_since(&self, at: i64) -> bool {
+    pub(crate) fn has_grown_since(&self, at: StackTime) -> bool {
         self.grown.1 >= at
     }
 
@@ -165,14 +166,14 @@ mod tests {
         let mut window = ReceiverWindow::default();
         let grown = |window: &mut ReceiverWindow, size, at| {
             window.take(at, size, at);
-            window.note_growth(at);
-            window.has_grown_since(at)
+            window.note_growth(StackTime(at));
+            window.has_grown_since(StackTime(at))
         };
         assert!(grown(&mut window, 9500, 1));
         assert!(!grown(&mut window, 10_000, 2));
         assert!(grown(&mut window, 10_001, 3), "since it last was, little by little or not");
         assert!(!grown(&mut window, 4000, 4));
-        assert!(window.has_grown_since(3));
+        assert!(window.has_grown_since(StackTime(3)));
     }
 
     #[test]

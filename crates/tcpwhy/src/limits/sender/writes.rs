@@ -7,6 +7,7 @@
 //! segment, leaves room in the receiver's window, and none is larger than those before.
 
 use super::Sender;
+use crate::clocks::StackTime;
 use crate::flow::event::Event;
 use crate::limits::sense::{LID_ROUNDS, STEADIER};
 use crate::limits::wait::Release;
@@ -48,7 +49,12 @@ impl Writes {
 impl Sender {
     /// What released `event` at `at`, which seems to be `release`: nothing that arrived, if its application has
     /// been as late before.
-    pub(crate) fn unless_written(&mut self, release: Release, event: &Event, at: i64) -> Release {
+    pub(crate) fn unless_written(
+        &mut self,
+        release: Release,
+        event: &Event,
+        at: StackTime,
+    ) -> Release {
         if release == Release::Burst {
             return release;
         }

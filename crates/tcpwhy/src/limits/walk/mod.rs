@@ -9,6 +9,7 @@ mod tests;
 
 use super::sender::sends::segments_of;
 use super::sender::{Sender, Terms};
+use crate::clocks::StackTime;
 use crate::flow::event::{ACK, AFTER_GAP, Block, Event, FIN, PROBE, SYN, UNSEEN_CAUSE};
 use crate::limits::account::due::Due;
 use crate::limits::account::ledger::Ledger;
@@ -71,7 +72,7 @@ impl Walker {
     /// Takes an event of this sender, `lag` behind its stack beyond the constant part.
     #[expect(clippy::inline_always, reason = "it is called for each packet")]
     #[inline(always)]
-    pub(crate) fn on_out(&mut self, event: &Event, at: i64, lag: i64) {
+    pub(crate) fn on_out(&mut self, event: &Event, at: StackTime, lag: i64) {
         let segments = segments_of(event.len, self.sender.terms.mss);
         let step = self.sender.order.push(event, segments);
         self.sender.take_stop();
@@ -119,7 +120,7 @@ impl Walker {
     }
 
     /// Takes an arrival at this sender.
-    pub(crate) fn on_in(&mut self, event: &Event, at: i64, blocks: &[Block]) {
+    pub(crate) fn on_in(&mut self, event: &Event, at: StackTime, blocks: &[Block]) {
         self.sender.take_stop();
         let before = self.sender.now;
         self.sender.event_before = before;
@@ -155,7 +156,7 @@ impl Walker {
 
     /// Lays down time up to `at`, the time of `frame`; the timeline never runs backwards.
     #[inline]
-    pub(crate) fn advance(&mut self, at: i64, frame: u64) {
+    pub(crate) fn advance(&mut self, at: StackTime, frame: u64) {
         let before = core::mem::replace(&mut self.sender.frame, frame);
         if at > self.sender.now {
             self.lay_down(at, (if before == 0 { frame } else { before }, frame));
@@ -164,7 +165,7 @@ impl Walker {
 
     /// Lays down the time up to `at`, between two frames.
     #[inline(never)]
-    fn lay_down(&mut self, at: i64, (first_frame, last_frame): (u64, u64)) {
+    fn lay_down(&mut self, at: StackTime, (first_frame, last_frame): (u64, u64)) {
         let base = self.base_now();
         let episode = self.sender.repairs.episodes.current();
         let (start, end) = (self.sender.now, at);
@@ -191,7 +192,7 @@ impl Walker {
     }
 
     /// Data of this sender at stack time `at`.
-    fn on_data(&mut self, event: &Event, at: i64, lag: i64, segments: u64, step: Step) {
+    fn on_data(&mut self, event: &Event, at: StackTime, lag: i64, segments: u64, step: Step) {
         self.sender.begin_data(event, at, segments);
         if event.end() <= self.sender.flight.nxt {
             self.sender.on_repeat(event, at, segments, step);
@@ -202,7 +203,7 @@ impl Walker {
         self.sender.after_data(event, at, lag);
     }
 
-    fn on_new_data(&mut self, event: &Event, at: i64, lag: i64, segments: u64, step: Step) {
+    fn on_new_data(&mut self, event: &Event, at: StackTime, lag: i64, segments: u64, step: Step) {
         let release = self.sender.release_for(event, at);
         // What Nagle's algorithm holds is all that was written: more data is not right behind it.
         if let Some(nagled) = self.waits.nagled.take()
@@ -238,18 +239,18 @@ impl Walker {
     }
 
     /// Data of the peer arrived: whatever was quiet before was its silence, or its flow.
-    pub(crate) fn on_peer_data(&mut self, at: i64) {
+    pub(crate) fn on_peer_data(&mut self, at: StackTime) {
         self.on_peer_flow_or(self.sender.lull_until(at), at);
     }
 
     /// Up to `at` data of the peer was on its way here, though it had passed the tap: it stood in a queue.
-    fn on_peers_flow(&mut self, at: i64) {
+    fn on_peers_flow(&mut self, at: StackTime) {
         if self.base_now() == Base::Quiet {
             self.on_peer_flow_or(Lull::Flow, at);
         }
     }
 
-    fn on_peer_flow_or(&mut self, lull: Lull, at: i64) {
+    fn on_peer_flow_or(&mut self, lull: Lull, at: StackTime) {
         let silence = Base::Told(rule::app::silence_of_peer(lull));
         let quiet = self.waits.pieces.range(self.waits.from..).any(|p| p.base == Base::Quiet);
         if quiet {

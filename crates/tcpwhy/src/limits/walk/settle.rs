@@ -1,6 +1,7 @@
 //! How pieces are decided: at the next send, by the rounds after, at the end.
 
 use super::Walker;
+use crate::clocks::StackTime;
 use crate::flow::event::Event;
 use crate::limits::account::due::FullLink;
 use crate::limits::account::ledger::Interval;
@@ -24,7 +25,7 @@ struct Decided {
 
 impl Walker {
     /// New data at `at` ends the open wait.
-    pub(crate) fn settle_wait(&mut self, release: Release, event: &Event, at: i64) {
+    pub(crate) fn settle_wait(&mut self, release: Release, event: &Event, at: StackTime) {
         let by_ack = matches!(release, Release::Ack { .. });
         let until = if by_ack { self.sender.released_at(at) } else { at };
         let upto = self.split_at(until);
@@ -88,7 +89,7 @@ impl Walker {
     }
 
     /// Index of the first piece of the open wait at or after `from`; splits the one across it.
-    fn split_at(&mut self, from: i64) -> usize {
+    fn split_at(&mut self, from: StackTime) -> usize {
         let mut at = self.waits.pieces.len();
         while at > self.waits.from && self.waits.pieces[at - 1].end > from {
             at -= 1;
@@ -192,7 +193,7 @@ impl Walker {
             state = State::RwndAutotune;
         }
         let start = self.judged_until;
-        let end = piece.end + self.sender.shift_in;
+        let end = self.sender.told_at(piece.end);
         self.judged_until = start.max(end);
         let judged = Interval { start, end, state, sure, alternative, evidence };
         if self.due.passes() {
@@ -220,13 +221,10 @@ impl Walker {
         self.sender.transfers.share(from, self.ledger.cursor(), state, self.sender.shift_in);
     }
 
-    /// The link that this sender's packets passed is known: it was `full` at these times of the tap.
+    /// The link that this sender's packets passed is known: it was `full` at these times of the report.
     fn take_link(&mut self, full: FullLink) {
         // Without an answer nobody knows what was waited for.
-        let mut full = if self.sender.terms.unanswered { FullLink::default() } else { full };
-        for span in &mut full.spans {
-            *span = (self.sender.on_own_time(span.0), self.sender.on_own_time(span.1));
-        }
+        let full = if self.sender.terms.unanswered { FullLink::default() } else { full };
         self.due.release(full);
         self.book_due();
     }
@@ -270,7 +268,7 @@ impl Walker {
     /// Rounds whose last send lies before `end` of the report's time were limited by `state`.
     fn name_rounds(&mut self, end: i64, state: State) {
         while let Some(listed) = self.sender.book.listed.get_mut(self.sender.book.next_unnamed) {
-            if listed.stopped_at + self.sender.shift_in >= end {
+            if listed.stopped_at.in_report(self.sender.shift_in) >= end {
                 break;
             }
             listed.name(state);
@@ -278,12 +276,12 @@ impl Walker {
         }
     }
 
-    /// The capture ends at `end` (time of the tap, relative); `closed` if the connection did. The link was `full` at these
-    /// times of the tap.
+    /// The capture ends at `end` of the report; `closed` if the connection did. The link was `full` at these
+    /// times of it.
     pub(crate) fn finish(&mut self, end: i64, closed: bool, full: FullLink) {
         self.sender.take_stop();
-        self.advance(end - self.sender.shift_in, self.sender.frame);
-        self.sender.replay_batch(i64::MAX);
+        self.advance(StackTime::of_report(end, self.sender.shift_in), self.sender.frame);
+        self.sender.replay_batch(StackTime::MAX);
         if self.sender.book.open.sends > 0 {
             self.sender.book.open.cwnd =
                 self.sender.replay.cwnd(self.sender.book.open.flight_segments);
@@ -327,7 +325,8 @@ impl Walker {
     /// Books what the end tells of the time before it.
     fn book_tail(&mut self) {
         let Some(tail) = self.sender.tail.take() else { return };
-        let [from, until] = [tail.from, tail.until].map(|at| at - self.sender.shift_in);
+        let [from, until] =
+            [tail.from, tail.until].map(|at| StackTime::of_report(at, self.sender.shift_in));
         self.waits.relabel(from, Base::shown(tail.state));
         if self.sender.flight.outstanding() == 0 && until < self.sender.now {
             self.waits.relabel(until.max(from), Base::shown(State::Closing));

@@ -11,10 +11,10 @@ const MSS: i64 = 1448;
 fn first_silence(side: usize, saw_syn: bool) -> (State, &'static [State]) {
     let terms = Terms { mss: MSS, side, detail: true, ..Terms::default() };
     let mut walker = Walker::new(terms, true, 0);
-    walker.sender.handshake.last_syn[0] = saw_syn.then_some(0);
-    walker.advance(0, 1);
-    walker.advance(10_000_000, 2);
-    walker.on_peer_data(10_000_000);
+    walker.sender.handshake.last_syn[0] = saw_syn.then_some(StackTime(0));
+    walker.advance(StackTime(0), 1);
+    walker.advance(StackTime(10_000_000), 2);
+    walker.on_peer_data(StackTime(10_000_000));
     walker.finish(20_000_000, false, FullLink::default());
     let first = &walker.ledger.intervals[0];
     (first.state, first.alternative)
@@ -32,8 +32,8 @@ fn a_repair_ends_what_only_seems_to_hold_the_sender() {
     let told = |state, base, terms| {
         let walker = Walker::new(Terms { mss: MSS, ..terms }, true, 0);
         let piece = Piece {
-            start: 0,
-            end: 1,
+            start: StackTime(0),
+            end: StackTime(1),
             base,
             episode: 1,
             at_edge: true,

@@ -4,6 +4,7 @@
 //! gets an entry of its own, for any may be retransmitted.
 
 use super::{Flight, MAX_ENTRIES, Sent, UNSEEN, Volley};
+use crate::clocks::StackTime;
 
 /// Beside [`UNSEEN`]: it was sent before the capture began.
 pub(super) const BEFORE: u8 = 8;
@@ -11,7 +12,7 @@ pub(super) const BEFORE: u8 = 8;
 impl Flight {
     /// What lies between `ack` and `una` was sent before the capture. Its oldest was sent at the first of `times`, its
     /// newest at the other. A flight that reaches further back than is kept is left out.
-    pub(crate) fn reach_back(&mut self, ack: i64, times: (i64, i64), mss: i64) {
+    pub(crate) fn reach_back(&mut self, ack: i64, times: (StackTime, StackTime), mss: i64) {
         let (upto, mss) = (self.una, mss.max(1));
         let Some(segments) = segments_between(ack, upto, mss) else { return };
         let segments_to = self.segments_to(upto);
@@ -36,7 +37,7 @@ impl Flight {
     }
 
     /// What lies between `nxt` and `end` was sent before the capture.
-    pub(crate) fn send_before(&mut self, end: i64, times: (i64, i64), mss: i64) {
+    pub(crate) fn send_before(&mut self, end: i64, times: (StackTime, StackTime), mss: i64) {
         let (from, mss) = (self.nxt, mss.max(1));
         let Some(segments) = segments_between(from, end, mss) else { return };
         for number in 0..segments {
@@ -59,7 +60,7 @@ fn segments_between(from: i64, to: i64, mss: i64) -> Option<u64> {
 fn unseen(
     (from, to): (i64, i64),
     (number, segments): (u64, u64),
-    (oldest, newest): (i64, i64),
+    (oldest, newest): (StackTime, StackTime),
     mss: i64,
 ) -> Sent {
     let start = from + number as i64 * mss;
@@ -81,9 +82,9 @@ mod tests {
         flight.restart(10_000);
         for number in 0..2 {
             let event = Event { seq: 10_000 + number * MSS, len: 1_000, ..Event::default() };
-            flight.send_new(Sent::of(&event, 50, 1), MSS);
+            flight.send_new(Sent::of(&event, StackTime(50), 1), MSS);
         }
-        flight.reach_back(ack, (10, 40), MSS);
+        flight.reach_back(ack, (StackTime(10), StackTime(40)), MSS);
         flight
     }
 
@@ -94,10 +95,13 @@ mod tests {
             (flight.una, flight.outstanding(), flight.outstanding_segments()),
             (7_500, 4_500, 5)
         );
-        assert_eq!((flight.oldest_at(), flight.unseen_segments()), (Some(10), 0));
+        assert_eq!((flight.oldest_at(), flight.unseen_segments()), (Some(StackTime(10)), 0));
         assert!(flight.is_unseen(7_500, 8_500) && !flight.is_unseen(9_500, 10_500));
         let acked = flight.ack(11_000);
-        assert_eq!((acked.bytes, acked.unseen_segments, acked.newest_at), (3_500, 0, Some(50)));
+        assert_eq!(
+            (acked.bytes, acked.unseen_segments, acked.newest_at),
+            (3_500, 0, Some(StackTime(50)))
+        );
         assert_eq!(flight.outstanding_segments(), 1);
     }
 
@@ -112,8 +116,8 @@ mod tests {
     fn what_sack_reports_was_sent() {
         let mut flight = Flight::default();
         flight.restart(5_000);
-        flight.send_before(8_000, (0, 30), MSS);
-        flight.send_before(7_000, (0, 30), MSS);
+        flight.send_before(8_000, (StackTime(0), StackTime(30)), MSS);
+        flight.send_before(7_000, (StackTime(0), StackTime(30)), MSS);
         assert_eq!((flight.nxt, flight.outstanding_segments()), (8_000, 3));
         assert!(flight.ends_before());
         assert_eq!(flight.sack(&[(6_000, 8_000)]), 2_000);

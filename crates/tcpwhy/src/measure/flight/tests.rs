@@ -8,17 +8,17 @@ fn volley(frames: usize) -> Flight {
     let first = Event { frame: 1, len: 100, ..Event::default() };
     let follower = |frame: u32| {
         let tap = 10 * i64::from(frame) + 5;
-        Follower { tap, frame, id: 0, is_pushed: false }
+        Follower { tap: TapTime(tap), frame, id: 0, is_pushed: false }
     };
     let others: Vec<_> = (2..=frames as u32).map(follower).collect();
-    flight.push_each(&first, 10, (&others, Left::Ahead(5)), 1);
+    flight.push_each(&first, StackTime(10), (&others, Left::Ahead(5)), 1);
     flight
 }
 
 /// Start, when it left, frame and segments before its end of what is in flight, one by one.
 fn told(flight: &mut Flight) -> Vec<(i64, i64, u64, u64)> {
     let all = flight.overlapping(i64::MIN, i64::MAX);
-    all.map(|sent| (sent.start, sent.at, sent.frame, sent.segments_to)).collect()
+    all.map(|sent| (sent.start, sent.at.0, sent.frame, sent.segments_to)).collect()
 }
 
 #[test]
@@ -35,7 +35,10 @@ fn an_ack_takes_the_first_frames_of_a_volley() {
     for (ack, newest_at, left) in [(99, None, 4), (100, Some(10), 3), (399, Some(30), 1)] {
         let mut flight = volley(4);
         let acked = flight.ack(ack);
-        assert_eq!((acked.newest_at, acked.oldest_at), (newest_at, newest_at.map(|_| 10)));
+        assert_eq!(
+            [acked.newest_at, acked.oldest_at],
+            [newest_at, newest_at.map(|_| 10)].map(|at| at.map(StackTime))
+        );
         assert_eq!((flight.frames(), flight.outstanding()), (left, 400 - ack), "{ack}");
         assert_eq!(flight.segments_to(ack), ack as u64 / 100);
         let first = 4 - left as i64;
@@ -43,7 +46,7 @@ fn an_ack_takes_the_first_frames_of_a_volley() {
         assert_eq!(told(&mut flight), (first..4).map(frame).collect::<Vec<_>>(), "{ack}");
     }
     let mut flight = volley(4);
-    assert_eq!(flight.ack(400).newest_at, Some(40));
+    assert_eq!(flight.ack(400).newest_at, Some(StackTime(40)));
     assert_eq!((flight.frames(), flight.segments_to(400)), (0, 4));
 }
 
@@ -51,9 +54,12 @@ fn an_ack_takes_the_first_frames_of_a_volley() {
 fn an_ack_of_two_volleys_takes_the_times_of_the_right_ones() {
     let mut flight = volley(2);
     let second = Event { frame: 9, seq: 200, len: 50, ..Event::default() };
-    let other = Follower { tap: 0, frame: 10, id: 0, is_pushed: false };
-    flight.push_each(&second, 70, (&[other], Left::At(80)), 1);
+    let other = Follower { tap: TapTime(0), frame: 10, id: 0, is_pushed: false };
+    flight.push_each(&second, StackTime(70), (&[other], Left::At(StackTime(80))), 1);
     let acked = flight.ack(250);
-    assert_eq!((acked.oldest_at, acked.newest_at, acked.largest), (Some(10), Some(70), 100));
+    assert_eq!(
+        (acked.oldest_at, acked.newest_at, acked.largest),
+        (Some(StackTime(10)), Some(StackTime(70)), 100)
+    );
     assert_eq!(told(&mut flight), [(250, 80, 10, 4)]);
 }

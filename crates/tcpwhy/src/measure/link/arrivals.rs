@@ -4,6 +4,7 @@
 //! tap, as if the link stood there. When they were sent their time stamps tell ([`Stamps`]). Data missing before what
 //! arrives was sent, too: it counts as lost once a later copy came.
 
+use crate::clocks::TapTime;
 use std::collections::VecDeque;
 
 use super::gap::{Gap, Lost};
@@ -74,7 +75,7 @@ impl Arrivals {
         let Data { start, end, at, stamp, wire, packets, .. } = *data;
         let tick = stamp.map_or(0, |(_, tick)| tick);
         let sent_at = match stamp {
-            Some((stamp, tick)) => self.stamps.unhindered(at, stamp, tick),
+            Some((stamp, tick)) => self.stamps.unhindered(TapTime(at), stamp, tick).0,
             None => at,
         };
         let Some(from) = self.last.replace(at) else {

@@ -126,6 +126,7 @@ fn span(stretch: &Stretch, scale: Scale, slack: f64) -> (f64, f64) {
 mod tests {
     use super::super::gap::Terms;
     use super::*;
+    use crate::clocks::TapTime;
 
     /// One byte takes this many nanoseconds.
     const PER: f64 = 100.0;
@@ -163,7 +164,7 @@ mod tests {
         let busy = measured(&gaps);
         let told = [busy.runs.worked, busy.whole, busy.floor].map(|time| time as i64);
         assert_eq!(told, [40 * TURN; 3]);
-        assert_eq!(busy.runs.full, [(0, 40 * TURN)]);
+        assert_eq!(busy.runs.full, [(TapTime(0), TapTime(40 * TURN))]);
     }
 
     #[test]
@@ -199,7 +200,7 @@ mod tests {
         course.take(&gaps[40..], 50, scale());
         course.runs.close(scale());
         assert_eq!(course.runs.full, measured(&gaps).runs.full);
-        assert_eq!(course.runs.busy, [(0, 90 * TURN)]);
+        assert_eq!(course.runs.busy, [(TapTime(0), TapTime(90 * TURN))]);
     }
 
     #[test]
@@ -220,7 +221,7 @@ mod tests {
         let mut gaps: Vec<Gap> = (0..40).map(late).collect();
         let behind = gaps.iter_mut().enumerate().filter(|(at, _)| at % 10 != 0);
         behind.for_each(|(_, gap)| gap.from = gap.to);
-        assert_eq!(measured(&gaps).runs.full, [(0, 40 * TURN)]);
+        assert_eq!(measured(&gaps).runs.full, [(TapTime(0), TapTime(40 * TURN))]);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 
 use super::stretch::Scale;
+use crate::clocks::TapTime;
 use crate::flow::event::Event;
 use crate::measure::sketch::Sketch;
 
@@ -32,7 +33,7 @@ pub(super) struct Evenness {
     /// The ACK that came last, and how often it came again.
     last: Option<(i64, u32)>,
     /// What was asked for, and when.
-    asked: VecDeque<(i64, i64)>,
+    asked: VecDeque<(i64, TapTime)>,
     /// From then to its arrival, and the windows, in bytes.
     repairs: Sketch,
     windows: Sketch,
@@ -97,11 +98,11 @@ mod tests {
     }
 
     fn data(seq: i64, at: i64, len: u32) -> Event {
-        Event { seq, tap: at * MS, len, ..Event::default() }
+        Event { seq, tap: TapTime(at * MS), len, ..Event::default() }
     }
 
     fn ack(ack: i64, at: i64) -> Event {
-        Event { ack, tap: at * MS, window: 50_000, bits: ACK, ..Event::default() }
+        Event { ack, tap: TapTime(at * MS), window: 50_000, bits: ACK, ..Event::default() }
     }
 
     /// Twenty segments of this many bytes, and ACKs with a window of 50,000.

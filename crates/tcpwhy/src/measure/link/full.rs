@@ -1,6 +1,7 @@
 //! Runs in which the link was busy, and those of them in which it was full.
 
 use super::stretch::{SLACK_PACKETS, Scale};
+use crate::clocks::TapTime;
 
 /// A link is full where it worked for this share of the time: no change gains more than a tenth.
 pub(super) const FULL_SHARE: f64 = 0.9;
@@ -12,7 +13,7 @@ const FASTER: f64 = 1.3;
 const MOST: usize = 1 << 16;
 
 /// From when to when.
-pub(crate) type Span = (i64, i64);
+pub(crate) type Span = (TapTime, TapTime);
 
 /// Spans of work, in the order of time, joined into runs.
 #[derive(Clone, Debug, Default)]
@@ -123,9 +124,10 @@ impl Runs {
 /// Adds a span behind the others, to the last if it goes on from that.
 fn add(spans: &mut Vec<Span>, (from, to): (f64, f64)) {
     let has_room = spans.len() < MOST;
+    let (from, to) = (TapTime(from as i64), TapTime(to as i64));
     match spans.last_mut() {
-        Some(last) if from as i64 - last.1 <= 1 => last.1 = last.1.max(to as i64),
-        _ if has_room => spans.push((from as i64, to as i64)),
+        Some(last) if from - last.1 <= 1 => last.1 = last.1.max(to),
+        _ if has_room => spans.push((from, to)),
         _ => {}
     }
 }
@@ -163,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_link_is_full_for_a_round_trip_at_the_least() {
-        assert_eq!(runs(&[(0.0, 2e4, 2e4)]).full, [(0, 20_000)]);
+        assert_eq!(runs(&[(0.0, 2e4, 2e4)]).full, [(TapTime(0), TapTime(20_000))]);
         assert!(runs(&[(0.0, 1.9e4, 1.9e4)]).full.is_empty());
     }
 

@@ -178,7 +178,7 @@ impl Link {
         self.packets = self.packets.checked_add(packets).unwrap_or(FIRST);
         if seen.tap != Tap::AtSender {
             let bytes = f64::from(packets) * f64::from(run.head.len) * self.on_wire;
-            if self.before.count(run.last_tap(), bytes, true) {
+            if self.before.count(run.last_tap().0, bytes, true) {
                 self.follow_again();
             }
         }
@@ -234,7 +234,7 @@ impl Link {
             let end = event.end().min(start + mss);
             let wire = headers + u32::try_from(end - start).unwrap_or(u32::MAX / 2);
             self.behind.is_sent(wire);
-            self.departures.on_send((start, end), event.tap, wire);
+            self.departures.on_send((start, end), event.tap.0, wire);
             start = end;
         }
     }
@@ -253,7 +253,7 @@ impl Link {
         self.before.is_sent(largest);
         self.evenness.on_data(event, mss);
         let wire = event.len.saturating_add(headers.saturating_mul(packets));
-        let (start, end, at, trip) = (event.seq, event.end(), event.tap, seen.trip);
+        let (start, end, at, trip) = (event.seq, event.end(), event.tap.0, seen.trip);
         let data = Data { start, end, at, stamp, wire, packets, mss, headers, trip };
         let tick = stamp.map(|(_, tick)| tick);
         let terms = Terms { late: 0.0, trip: trip as f64, own: 0, tick };
@@ -286,7 +286,7 @@ impl Link {
         if seen.tap != Tap::AtReceiver && event.ack > self.acked {
             let bytes = (event.ack - self.acked) as f64 * self.on_wire;
             self.acked = event.ack;
-            if self.behind.count(event.tap, bytes, blocks.is_empty()) {
+            if self.behind.count(event.tap.0, bytes, blocks.is_empty()) {
                 self.follow_again();
             }
         }
@@ -306,9 +306,9 @@ impl Link {
     /// When an ACK would have come if no queue had held it up on its way, and by how much that may be too late: what held
     /// the data up is the link's, and not this.
     fn left_receiver(&mut self, event: &Event, seen: &Seen) -> (i64, i64) {
-        let Some(tick) = seen.ticks[1].filter(|_| event.has(TS)) else { return (event.tap, 0) };
-        let unhindered = self.acks.unhindered(event.tap, event.tsval, tick).saturating_add(tick);
-        if unhindered < event.tap { (unhindered, tick) } else { (event.tap, 0) }
+        let Some(tick) = seen.ticks[1].filter(|_| event.has(TS)) else { return (event.tap.0, 0) };
+        let unhindered = self.acks.unhindered(event.tap, event.tsval, tick).plus(tick);
+        if unhindered < event.tap { (unhindered.0, tick) } else { (event.tap.0, 0) }
     }
 
     /// What is known of the link at the end; `None` where nothing shows one.
@@ -322,6 +322,7 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clocks::TapTime;
 
     const MSS: i64 = 1_448;
     /// A packet of 1,514 bytes takes so long at 100 Mbit/s; a round trip is 20 ms.
@@ -335,12 +336,19 @@ mod tests {
 
     fn data(number: i64, tap: i64, stamp: i64) -> Event {
         let tsval = (stamp / 1_000_000) as u32;
-        Event { tap, seq: number * MSS, len: MSS as u32, tsval, bits: ACK | TS, ..Event::default() }
+        Event {
+            tap: TapTime(tap),
+            seq: number * MSS,
+            len: MSS as u32,
+            tsval,
+            bits: ACK | TS,
+            ..Event::default()
+        }
     }
 
     fn ack(upto: i64, tap: i64) -> Event {
         Event {
-            tap,
+            tap: TapTime(tap),
             ack: upto * MSS,
             tsval: (tap / 1_000_000) as u32,
             bits: ACK | TS,

@@ -5,6 +5,7 @@ mod pace;
 mod paths;
 
 use super::*;
+use crate::clocks::StackTime;
 use crate::limits::near::Rounds;
 use crate::limits::pulse::{Before, Cause};
 use crate::limits::round::{Phase, Round};
@@ -18,8 +19,8 @@ fn round(number: u64, flight: u64) -> Round {
     let start = number as i64 * RTT;
     Round {
         number,
-        start,
-        end: start + RTT,
+        start: StackTime(start),
+        end: StackTime(start + RTT),
         flight: flight as i64 * 1448,
         flight_segments: flight,
         segments: flight,
@@ -29,7 +30,7 @@ fn round(number: u64, flight: u64) -> Round {
         gaps: 18,
         longest_gap: 1_000_000,
         ack_gap: 1_000_000,
-        stopped_at: start + 19_000_000,
+        stopped_at: StackTime(start + 19_000_000),
         rtt_min: Some(RTT),
         rtt_max: RTT,
         rtt_sum: 19 * RTT,

@@ -1,6 +1,7 @@
 //! Clocks of the sender's own, and what its program wrote.
 
 use super::*;
+use crate::clocks::StackTime;
 
 #[test]
 fn a_steady_stream_without_pauses_seen_from_afar_is_paced() {
@@ -9,7 +10,8 @@ fn a_steady_stream_without_pauses_seen_from_afar_is_paced() {
     // A pause of an eighth of the round and a little more: a window that was full.
     let paused = |n: u64| Round { longest_gap: RTT / 8 + 1, ..afar(n) };
     assert_ne!(state_of(&closed((0..4).map(paused)), 1), State::Pacing);
-    let stopped = |n: u64| Round { stopped_at: n as i64 * RTT + RTT * 7 / 8 - 1, ..afar(n) };
+    let stopped =
+        |n: u64| Round { stopped_at: StackTime(n as i64 * RTT + RTT * 7 / 8 - 1), ..afar(n) };
     assert_ne!(state_of(&closed((0..4).map(stopped)), 1), State::Pacing);
 }
 
@@ -111,8 +113,8 @@ fn from_afar_even_flights_of_two_whole_segments_may_be_a_pace() {
                 gaps: 1,
                 ..round(n, segments)
             };
-            round.pulses.push(at, &mut before, Cause::Arrival { before: 0 }, None);
-            before = Before { at, ..before };
+            round.pulses.push(StackTime(at), &mut before, Cause::Arrival { before: 0 }, None);
+            before = Before { at: StackTime(at), ..before };
             at += distances[n as usize % 2];
             round
         }));

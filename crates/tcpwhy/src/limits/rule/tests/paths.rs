@@ -1,6 +1,7 @@
 //! Links that are full or shared.
 
 use super::*;
+use crate::clocks::StackTime;
 
 /// Rounds whose packets stood a tenth of a round trip and more in a queue.
 fn queued(ack_gap: i64) -> Rounds {
@@ -147,7 +148,8 @@ fn rates_of_a_clock_that_stands_still_are_compared_without_harm() {
 /// and too late by turns; a loss in round 6 cuts the window by half, and what arrives falls to `percent` per cent.
 fn jittering(lost: bool, percent: i64, queue: i64) -> State {
     let rounds = (0..16).map(|n: u64| {
-        let border = |n: u64| n as i64 * RTT + if n.is_multiple_of(2) { 3_000_000 } else { 0 };
+        let late = |n: u64| if n.is_multiple_of(2) { 3_000_000 } else { 0 };
+        let border = |n: u64| StackTime(n as i64 * RTT + late(n));
         let plain = round(n, if n > 6 { 40 + n % 2 } else { 80 });
         let rate = if n > 6 { percent } else { 100 };
         // In the rounds that the comparison rests on, nothing is late.

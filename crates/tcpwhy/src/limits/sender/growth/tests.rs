@@ -4,7 +4,7 @@ use super::*;
 fn shown(growth: &mut Growth, flights: &[u64]) -> Vec<Option<u64>> {
     let round = |(number, segments): (usize, &u64)| Round {
         number: number as u64,
-        start: number as i64 * 100,
+        start: StackTime(number as i64 * 100),
         segments: *segments,
         flight_segments: *segments,
         ack_released: 1,
@@ -20,7 +20,7 @@ fn slow_start_ended_with_the_first_round_that_crept() {
     let mut growth = Growth::default();
     let seen = shown(&mut growth, &[10, 20, 40, 44, 45, 46, 47]);
     assert_eq!(seen, [None, None, None, None, None, Some(3), None]);
-    assert_eq!(growth.exit, Some((300, Some(44), ExitCause::Cached)));
+    assert_eq!(growth.exit, Some((StackTime(300), Some(44), ExitCause::Cached)));
     assert_eq!(growth.phase(), Phase::Cached);
 }
 
@@ -87,8 +87,8 @@ fn hystart_is_named_by_what_it_saw_until_the_flight_crept() {
             growth.push(
                 &Round {
                     number,
-                    start,
-                    train_end,
+                    start: StackTime(start),
+                    train_end: StackTime(train_end),
                     segments: *segments,
                     flight_segments: *segments,
                     ack_released: 1,
@@ -177,7 +177,7 @@ fn what_a_needless_repair_took_is_given_back() {
     let mut growth = Growth::default();
     let cut = |growth: &mut Growth, at: i64, repair| {
         growth.cut(40, repair);
-        growth.leave_slow_start(at, Some(40), ExitCause::Loss);
+        growth.leave_slow_start(StackTime(at), Some(40), ExitCause::Loss);
     };
     shown(&mut growth, &[10, 20, 40]);
     cut(&mut growth, 300, 7);
@@ -195,15 +195,15 @@ fn goes_on_behind(train: i64) -> bool {
     let mut growth = Growth::default();
     shown(&mut growth, &[10, 20, 40]);
     growth.cut(40, 7);
-    growth.leave_slow_start(300, Some(40), ExitCause::Loss);
+    growth.leave_slow_start(StackTime(300), Some(40), ExitCause::Loss);
     growth.give_back(7);
     for (number, segments) in (3..).zip([40, 36, 38]) {
         let start = number as i64 * 100;
         growth.push(
             &Round {
                 number,
-                start,
-                train_end: start + train,
+                start: StackTime(start),
+                train_end: StackTime(start + train),
                 segments,
                 flight_segments: 40,
                 ack_released: 1,
@@ -227,7 +227,7 @@ fn what_a_loss_has_cut_since_is_not_given_back() {
     shown(&mut growth, &[10, 20, 40]);
     for repair in [7, 8] {
         growth.cut(40, repair);
-        growth.leave_slow_start(300, Some(40), ExitCause::Loss);
+        growth.leave_slow_start(StackTime(300), Some(40), ExitCause::Loss);
     }
     assert!(!growth.give_back(7));
     assert_eq!(growth.phase(), Phase::AfterLoss);
@@ -236,12 +236,16 @@ fn what_a_loss_has_cut_since_is_not_given_back() {
 #[test]
 fn a_flight_lost_is_below_the_window_until_it_is_regained() {
     let mut growth = Growth::default();
-    growth.leave_slow_start(7, Some(30), ExitCause::Loss);
-    growth.leave_slow_start(9, None, ExitCause::Unknown);
+    growth.leave_slow_start(StackTime(7), Some(30), ExitCause::Loss);
+    growth.leave_slow_start(StackTime(9), None, ExitCause::Unknown);
     growth.cut(30, 0);
     shown(&mut growth, &[20]);
     assert_eq!(growth.phase(), Phase::AfterLoss);
     shown(&mut growth, &[30]);
     assert_eq!(growth.phase(), Phase::Avoidance);
-    assert_eq!(growth.exit, Some((7, Some(30), ExitCause::Loss)), "the first cause stays");
+    assert_eq!(
+        growth.exit,
+        Some((StackTime(7), Some(30), ExitCause::Loss)),
+        "the first cause stays"
+    );
 }
