@@ -64,8 +64,8 @@ pub struct ExplainFlags {
     /// Write the page's graphs as SVG files into this folder, too
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
-    /// Write tables (connections, transfers, requests, limits, rounds, findings) as Parquet files into this folder, by
-    /// day and host (docs/tables.md). A run over the same files replaces what it wrote before
+    /// Write tables (connections, transfers, requests, limits, rounds, findings, changes) as Parquet files into this
+    /// folder, by day and host (docs/tables.md). A run over the same files replaces what it wrote before
     #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "csv", "summary", "html", "rounds", "plot", "full"])]
     pub parquet: Option<PathBuf>,
     /// Whose captures these are: the name of the partition that --parquet writes
