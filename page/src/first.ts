@@ -20,7 +20,11 @@ export function firstView(screen: Screen, connection: Connection, states: Map<st
 }
 
 function sentence(text: string): string {
-  return text === "" ? "" : `${text[0].toUpperCase()}${text.slice(1)}.`;
+  return text === "" ? "" : `${capital(text)}.`;
+}
+
+function capital(text: string): string {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 }
 
 function changes(screen: Screen): HTMLElement | null {
@@ -61,7 +65,7 @@ function bars(screen: Screen, states: Map<string, StateWords>, theme: Theme): HT
 
 function findings(connection: Connection, jump: (from: number, to: number) => void): HTMLElement | null {
   if (connection.findings.length === 0) return null;
-  const items = connection.findings.map((finding) => el("li", {}, el("strong", {}, plain(finding.title)), el("span", { class: "code" }, ` [${finding.code}]`), el("p", {}, plain(finding.why), finding.not ? ` ${plain(finding.not)}.` : ""), evidence(finding, jump)));
+  const items = connection.findings.map((finding) => el("li", {}, el("strong", {}, capital(plain(finding.title))), el("span", { class: "code" }, ` [${finding.code}]`), el("p", {}, capital(plain(finding.why)), finding.not ? ` ${sentence(plain(finding.not))}` : ""), evidence(finding, jump)));
   return el("details", { class: "findings" }, el("summary", {}, `What was found (${connection.findings.length})`), el("ol", {}, ...items));
 }
 

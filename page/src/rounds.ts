@@ -67,7 +67,7 @@ export function ceilings(connection: Connection, side: number, theme: Theme): HT
     "details",
     { class: "ceilings" },
     el("summary", {}, "Ceilings: how fast it could have been"),
-    el("p", { class: "hint" }, "Each point is a round: how much was in flight, and the rate that came of it. The slope is what the distance allows: rate is flight divided by the round trip. A line across is a ceiling. The lowest one above the points is what limits; the distance to the next is the most that its removal can gain."),
+    el("p", { class: "hint" }, "Each point is a round: how much was in flight, and the rate that came of it. A line joins them in their order, from the first to the last, which are larger. The slope is what the distance allows: rate is flight divided by the round trip. A line across is a ceiling. The lowest one above the points is what limits; the distance to the next is the most that its removal can gain. Rates of the climb, of losses and of the program are averages: single rounds may be faster."),
     canvas,
   );
   const draw = (): void => {
