@@ -1,4 +1,5 @@
-//! Stamps the lab's program with its sources, so that a copy built from others is noticed.
+//! Stamps the lab's program with its sources, so that a copy built from others is noticed; and puts that program into
+//! one that is given away (`TCPWHY_AGENT` names the file).
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -26,7 +27,18 @@ fn main() -> io::Result<()> {
         }
     }
     println!("cargo::rustc-env=TCPWHY_LAB_STAMP={:016x}", hasher.finish());
+    carry();
     Ok(())
+}
+
+fn carry() {
+    println!("cargo::rerun-if-env-changed=TCPWHY_AGENT");
+    println!("cargo::rustc-check-cfg=cfg(carries_agent)");
+    let Some(file) = env::var_os("TCPWHY_AGENT").filter(|file| !file.is_empty()) else { return };
+    let file = PathBuf::from(file);
+    println!("cargo::rerun-if-changed={}", file.display());
+    println!("cargo::rustc-env=TCPWHY_AGENT_FILE={}", file.display());
+    println!("cargo::rustc-cfg=carries_agent");
 }
 
 fn gather(folder: &Path, files: &mut BTreeSet<PathBuf>) -> io::Result<()> {

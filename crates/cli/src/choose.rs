@@ -54,8 +54,9 @@ fn held(span: Option<(u64, u64)>) -> String {
     }
 }
 
-/// Keeps the connections that `filter` accepts, under their numbers; what to say if that is none.
-pub fn matching(report: &mut Report, filter: &Filter) -> Option<String> {
+/// Keeps the connections that `filter` accepts, under their numbers; what to say if that is none, without an address
+/// where those are hidden.
+pub fn matching(report: &mut Report, filter: &Filter, hides: bool) -> Option<String> {
     let connections = core::mem::take(&mut report.connections);
     let number = connections.len();
     let example = connections.first().map(|first| {
@@ -65,6 +66,8 @@ pub fn matching(report: &mut Report, filter: &Filter) -> Option<String> {
     report.totals = Totals::of(&report.connections);
     let example = example.filter(|_| report.connections.is_empty())?;
     let mut text = match number {
+        1 if hides => "the filter does not match the only connection there is".to_owned(),
+        _ if hides => format!("the filter matches none of the {number} connections"),
         1 => format!("the filter does not match the only connection there is, {example}"),
         _ => format!("the filter matches none of the {number} connections; the first is {example}"),
     };

@@ -5,11 +5,14 @@ use clap::{Parser, Subcommand};
 use crate::cmd::{check, doc, generate, lab, live, predict, record, repro, summary, whatif};
 use crate::flags::ExplainFlags;
 
+/// The version, with commit and date of its source where it was built to be given away.
+pub const VERSION: &str = env!("TCPWHY_VERSION");
+
 /// Tells why a TCP transfer took as long as it did, from a capture of it.
 #[derive(Debug, Parser)]
 #[command(
     name = "tcpwhy",
-    version,
+    version = VERSION,
     args_conflicts_with_subcommands = true,
     after_help = "Exit status: 0 analysed, 1 found what --fail-on names, 2 wrong usage, 3 input that\n\
                   cannot be read, 4 a mistake in tcpwhy itself; of `record -- COMMAND` the command's.\n\

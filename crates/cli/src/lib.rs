@@ -26,6 +26,7 @@ pub mod pager;
 pub mod rate;
 pub mod read;
 mod recording;
+mod run_folder;
 pub mod screen;
 mod tables;
 mod whole;
@@ -64,7 +65,7 @@ fn own_up(panic: &PanicHookInfo<'_>) {
     complain(&format!(
         "this is a mistake in tcpwhy{place}: {what}\n  your capture may be all right; please report \
          this with tcpwhy's version ({}) and, if you can share it, the capture",
-        env!("CARGO_PKG_VERSION")
+        commands::VERSION
     ));
 }
 

@@ -19,10 +19,10 @@ use tcpwhy_model::whatif;
 use base64::Base64;
 
 /// The page without data.
-const FRAME: &str = include_str!("../../../page/dist/page.html");
+const FRAME: &str = include_str!("../carried/page/page.html");
 
 /// The core, packed.
-const CORE: &[u8] = include_bytes!("../../../page/dist/core.wasm.gz");
+const CORE: &[u8] = include_bytes!("../carried/page/core.wasm.gz");
 
 /// Where the data goes, the graphs with all their marks, and the core; each is once in the frame, in this order.
 const DATA_HERE: &str = "@data@";

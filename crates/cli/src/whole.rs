@@ -6,6 +6,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::{env, process};
 
+use anyhow::bail;
+use rustix::process::geteuid;
 use tempfile::NamedTempFile;
 
 /// Writes a file, over one that is there. What is no regular file (a pipe, a terminal) cannot be renamed over, and
@@ -50,6 +52,23 @@ pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// It could not.
 pub(crate) fn may_write(path: &Path) -> io::Result<()> {
     renamed_over(path)?.map_or(Ok(()), |target| beside(&target).map(drop))
+}
+
+/// Refuses to write over a file without being told to, and to follow another user's link: who may write in a folder
+/// could have root write where he may not.
+///
+/// # Errors
+/// It is refused; the sentence says why and what to try.
+pub(crate) fn may_replace(path: &Path, force: bool) -> anyhow::Result<()> {
+    let name = path.display();
+    let Ok(there) = fs::symlink_metadata(path) else { return Ok(()) };
+    if there.is_symlink() && ![0, geteuid().as_raw()].contains(&there.uid()) {
+        bail!("cannot write {name}: it is another user's link; name another place");
+    }
+    if !force && fs::metadata(path).is_ok_and(|there| there.is_file()) {
+        bail!("cannot write {name}: it is there already; --force writes over it");
+    }
+    Ok(())
 }
 
 /// Gives a file to whoever called sudo; without the right to do so it stays whose it is.
@@ -172,6 +191,24 @@ mod tests {
         assert_eq!(full, Err(io::ErrorKind::StorageFull));
         assert!(put(folder.path(), "text").is_err() && may_write(folder.path()).is_err());
         assert!(may_write(&folder.path().join("none/file")).is_err());
+    }
+
+    #[test]
+    fn a_file_is_replaced_when_told_and_a_strangers_link_never_followed() {
+        let (folder, old) = old();
+        let why = may_replace(&old, false).expect_err("it is there").to_string();
+        assert!(why.contains("--force"), "{why}");
+        may_replace(&old, true).expect("told to");
+        may_replace(&folder.path().join("fresh"), false).expect("nothing is there");
+        may_replace(Path::new("/dev/null"), false).expect("nothing is lost");
+        let link = folder.path().join("link");
+        symlink(folder.path().join("nowhere"), &link).expect("a link");
+        may_replace(&link, false).expect("our own");
+        // Root alone can make a link that is not its own.
+        if std::os::unix::fs::lchown(&link, Some(65534), None).is_ok() {
+            let why = may_replace(&link, true).expect_err("another's").to_string();
+            assert!(why.contains("another user's link"), "{why}");
+        }
     }
 
     #[test]

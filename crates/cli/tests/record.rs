@@ -294,14 +294,23 @@ fn what_a_killed_recording_left_goes_with_the_next() {
         child.kill().and_then(|()| child.wait()).expect("ours");
         let left = || std::fs::read_dir(folder).expect("a folder").flatten().next();
         let spool = left().expect("a spool").path();
-        let run = record(folder, &["-o", "a.pcapng", "--", "true"]);
-        assert!(!run.stderr.contains("removed") && spool.exists(), "it may just begin");
         let hour_ago = std::time::SystemTime::now() - Duration::from_hours(1);
         let folder_of_it = std::fs::File::open(&spool).expect("ours");
         folder_of_it.set_modified(hour_ago).expect("ours");
-        let run = record(folder, &["-o", "b.pcapng", "--", "true"]);
-        assert!(run.stderr.contains("removed the packets that 1 recording left"), "{}", run.stderr);
-        assert!(!spool.exists());
+        let run = record(folder, &["-o", "a.pcapng", "--", "true"]);
+        assert!(run.stderr.contains("1 recording, killed before the end, left"), "{}", run.stderr);
+        assert!(run.stderr.contains("record --recover") && spool.exists(), "{}", run.stderr);
+        let recovered = || {
+            let mut command = tcpwhy();
+            command.current_dir(folder).args(["record", "--recover", "."]).output().expect("starts")
+        };
+        let told = recovered();
+        let said = String::from_utf8_lossy(&told.stderr);
+        assert!(told.status.success() && said.contains("-recovered.pcapng"), "{said}");
+        assert!(said.contains("other programs' too"), "{said}");
+        assert!(!spool.exists(), "what it held is safe");
+        let told = recovered();
+        assert_eq!(told.status.code(), Some(3), "there is no other");
     });
 }
 

@@ -241,18 +241,20 @@ const FUNCTIONS: &str = r#"set -u
 failed=0
 file=${KEPT_IN-/etc/sysctl.d/90-tcpwhy.conf}
 
+# As it is: echo(1) of some shells reads backslashes.
+say() { printf '%s\n' "$1"; }
 # step NAME IS_THERE IS_EXPECTED COMMAND; fails where it is not there then.
 step() {
   if eval "$2"; then
-    echo "$1: is so already"
+    say "$1: is so already"
     return 0
   elif ! eval "$3"; then
-    echo "$1: is not as it was seen; left alone" >&2
+    say "$1: is not as it was seen; left alone" >&2
   elif eval "$4" > /dev/null && eval "$2"; then
-    echo "$1: done"
+    say "$1: done"
     return 0
   else
-    echo "$1: '$4' did not do it" >&2
+    say "$1: '$4' did not do it" >&2
   fi
   failed=1
   return 1
@@ -289,11 +291,11 @@ has_route() {
   done | grep -q found
 }
 # keep LINE: over restarts; drop LINE: no more.
-keep() { grep -qxF "$1" "$file" 2>/dev/null || echo "$1" >> "$file" || failed=1; }
+keep() { grep -qxF "$1" "$file" 2>/dev/null || say "$1" >> "$file" || failed=1; }
 drop() {
   [ -f "$file" ] || return 0
   rest=$(grep -vxF "$1" "$file")
-  if [ "$rest" ]; then echo "$rest" > "$file"; else rm -f "$file"; fi
+  if [ "$rest" ]; then say "$rest" > "$file"; else rm -f "$file"; fi
 }
 "#;
 

@@ -161,10 +161,19 @@ impl Page {
 pub fn harmless(c: char) -> char {
     match c {
         '\u{a0}' | '\t' | '\n' | '\r' => ' ',
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-        c if c.is_control() => '\u{fffd}',
+        c if c.is_control() || deceives(c) => '\u{fffd}',
         c => c,
     }
+}
+
+/// Whether it shows nothing of itself but turns the writing's direction, breaks lines, or hides: Unicode's bidirectional
+/// controls, joiners and separators, and tags, which carry unseen text.
+const fn deceives(c: char) -> bool {
+    matches!(
+        c,
+        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
 }
 
 /// The spans cut at spaces; a word may be made of several inks.
@@ -220,9 +229,12 @@ mod tests {
     #[test]
     fn escape_sequences_of_a_capture_never_reach_the_terminal() {
         let mut page = Page::new(80, false);
-        page.row(&[plain("\u{1b}]0;owned\u{7}\u{202e}x")]);
+        page.row(&[plain("\u{1b}]0;owned\u{7}\u{202e}x\u{e0041}\u{61c}")]);
         let text = page.into_text();
-        assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{text:?}");
+        assert!(
+            !text.contains(['\u{1b}', '\u{7}', '\u{202e}', '\u{e0041}', '\u{61c}']),
+            "{text:?}"
+        );
     }
 
     #[test]

@@ -22,8 +22,8 @@ use crate::exit::{At, Exit, Refused};
 use crate::fail;
 use crate::options::{Form, Options, Surroundings};
 use crate::read::{
-    INTERNAL_ERROR, Input, Kind, Progress, Run, by_first_packet, kind, kinds, read_attached,
-    read_evidence,
+    INTERNAL_ERROR, Input, Kind, Progress, Run, by_first_packet, confined, kind, kinds,
+    read_attached, read_evidence,
 };
 use crate::screen::Screen;
 use crate::{complain, graphs, output, tables};
@@ -80,7 +80,8 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
         screen.draw_progress(&progress);
     };
     let beside = beside::without_host_texts(read_evidence(&options.with), &texts);
-    let mut report = read(&options, &config, beside, &stop, &mut tick);
+    let mut report =
+        confined(&options.inputs, || read(&options, &config, beside, &stop, &mut tick));
     screen.clear();
     for (host, path, snapshot) in &snapshots {
         if lay_beside(&mut report, host, snapshot) == 0 {
@@ -319,7 +320,9 @@ fn shape(report: &mut Report, options: &Options) -> Result<Option<String>, NoSuc
 /// Keeps what the filter, the window of time and the number ask for.
 fn select(report: &mut Report, options: &Options) -> Result<Option<String>, NoSuchConnection> {
     let filter = options.filter.as_ref();
-    if let Some(nothing) = filter.and_then(|filter| choose::matching(report, filter)) {
+    if let Some(nothing) =
+        filter.and_then(|filter| choose::matching(report, filter, options.anonymize))
+    {
         return Ok(Some(nothing));
     }
     if !options.window.is_open() {

@@ -75,9 +75,9 @@ fn text(what: What, whole: &mut Command) -> String {
         What::CompleteZsh => completions(whole, Shell::Zsh),
         What::CompleteFish => completions(whole, Shell::Fish),
         What::CompletePowershell => completions(whole, Shell::PowerShell),
-        What::Schema => include_str!("../../../../docs/report.schema.json").to_owned(),
-        What::SchemaCheck => include_str!("../../../../docs/check.schema.json").to_owned(),
-        What::SchemaLab => include_str!("../../../../docs/lab.schema.json").to_owned(),
+        What::Schema => include_str!("../../carried/report.schema.json").to_owned(),
+        What::SchemaCheck => include_str!("../../carried/check.schema.json").to_owned(),
+        What::SchemaLab => include_str!("../../carried/lab.schema.json").to_owned(),
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use tcpwhy_words::page::harmless;
+
 /// What has no set of its own.
 pub(super) const OTHER: &str = "other";
 
@@ -31,10 +33,9 @@ impl Labels {
     }
 }
 
-/// `word` as a label: without control characters, and not too long.
+/// `word` as a label: without what a terminal or a page obeys, and not too long.
 pub(super) fn label(word: &str) -> String {
-    let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-    word.chars().take(LONGEST).map(shown).collect()
+    word.chars().take(LONGEST).map(harmless).collect()
 }
 
 /// The sets that there are. The first one is of what no longer has a place.
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn labels_have_no_control_characters_and_an_end() {
-        assert_eq!(label("a\nb\u{1b}[31m\u{85}"), "a\u{fffd}b\u{fffd}[31m\u{fffd}");
+        assert_eq!(label("a\nb\u{1b}[31m\u{85}"), "a b\u{fffd}[31m\u{fffd}");
         assert_eq!(label(&"ü".repeat(200)).chars().count(), 128);
     }
 }

@@ -12,6 +12,7 @@
 
 mod attached;
 mod board;
+mod confined;
 mod crew;
 mod decompress;
 mod evidence;
@@ -38,6 +39,7 @@ use tcpwhy::evidence::Evidence;
 use tcpwhy::report::Report;
 use tcpwhy::tracker::Config;
 
+pub use confined::confined;
 pub use evidence::read_evidence;
 pub use input::Input;
 pub use kind::{Kind, kind, kinds};

@@ -1,11 +1,10 @@
 //! A recording's file, and the folder in which its packets wait until they are narrowed.
 
 mod output;
-mod spool;
 
 use tcpwhy::units::Time;
 
-pub(crate) use output::{Output, is_stdout};
+pub(crate) use output::{Output, SPOOL, is_stdout};
 
 /// `tcpwhy-20261122-101500`: the usual name of a recording, by its begin in nanoseconds since 1970, in UTC.
 pub(crate) fn usual_stem(begins_ns: u64) -> String {

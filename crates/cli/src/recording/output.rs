@@ -10,7 +10,7 @@ use std::{env, io};
 use anyhow::{Context as _, bail};
 use tempfile::NamedTempFile;
 
-use super::spool::Spool;
+use crate::run_folder::Held;
 use crate::whole::{folder_of, give_to_caller};
 
 /// The file of a recording; removed unless it was kept.
@@ -18,7 +18,7 @@ pub(crate) struct Output {
     target: Target,
     /// Goes before the spool that it is in.
     file: NamedTempFile,
-    spool: Spool,
+    spool: Held,
 }
 
 enum Target {
@@ -44,7 +44,7 @@ impl Output {
             Target::File { path, .. } => folder_of(path).to_owned(),
             Target::Stdout => env::temp_dir(),
         };
-        let spool = Spool::create_in(&folder).map_err(|error| no_room(&folder, &error))?;
+        let spool = Held::create_in(&folder, SPOOL).map_err(|error| no_room(&folder, &error))?;
         let file = tempfile::Builder::new()
             .prefix("recording-")
             .permissions(Permissions::from_mode(0o600))
@@ -58,7 +58,7 @@ impl Output {
     }
 
     /// Where packets wait that are not yet narrowed.
-    pub(crate) const fn spool(&self) -> &Spool {
+    pub(crate) const fn spool(&self) -> &Held {
         &self.spool
     }
 
@@ -93,6 +93,9 @@ fn no_room(folder: &Path, error: &io::Error) -> anyhow::Error {
         _ => anyhow::anyhow!("cannot make a folder for packets in {name}: {error}"),
     }
 }
+
+/// What the names of folders begin with in which packets wait.
+pub(crate) const SPOOL: &str = ".tcpwhy-spool-";
 
 /// Whether the recording is to be printed.
 pub(crate) fn is_stdout(path: &Path) -> bool {

@@ -123,6 +123,27 @@ mod tests {
     }
 
     #[test]
+    fn of_a_full_table_of_routes_twenty_are_listed_and_the_rest_counted() {
+        let of = |number: usize| {
+            let one = with("initcwnd", 2);
+            let route = one.routes.as_ref().and_then(|routes| routes.first().cloned());
+            Snapshot { routes: Some(vec![route.expect("a route"); number]), ..one }
+        };
+        let found = |number| {
+            let judged = super::super::judge(&of(number));
+            judged.findings.into_iter().filter(|found| found.code == CHECK.code).collect::<Vec<_>>()
+        };
+        assert_eq!(found(20).len(), 20);
+        assert!(!found(20)[19].title.contains("more like it"), "{}", found(20)[19].title);
+        assert_eq!(found(40_000).len(), 20);
+        assert!(
+            found(40_000)[19].title.contains("and 39980 more like it"),
+            "{}",
+            found(40_000)[19].title
+        );
+    }
+
+    #[test]
     fn without_routes_nothing_is_said() {
         assert_eq!(missing(&CHECK, &host(&[])).source, Source::Routes);
     }

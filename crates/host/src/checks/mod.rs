@@ -291,11 +291,13 @@ pub fn judge(snapshot: &Snapshot) -> Judgement {
         match (check.judge)(&seen) {
             Err(missing) => judged.unseen.push((check.code, missing)),
             Ok(found) if found.is_empty() => judged.well.push(check.code),
-            Ok(found) => judged.findings.extend(found.into_iter().map(|found| Finding {
-                code: check.code.to_owned(),
-                group: check.group,
-                ..found
-            })),
+            Ok(found) => {
+                judged.findings.extend(no_more_than_are_read(found).map(|found| Finding {
+                    code: check.code.to_owned(),
+                    group: check.group,
+                    ..found
+                }));
+            }
         }
     }
     for found in &mut judged.findings {
@@ -305,6 +307,23 @@ pub fn judge(snapshot: &Snapshot) -> Judgement {
     judged.findings.sort_by_key(|found| (Reverse(found.severity), found.group));
     judged
 }
+
+/// Of one check the worst [`MOST_OF_A_CHECK`]; the last of them says how many more there are. A host may have a full
+/// table of routes.
+fn no_more_than_are_read(mut found: Vec<Finding>) -> impl Iterator<Item = Finding> {
+    let more = found.len().saturating_sub(MOST_OF_A_CHECK);
+    if more > 0 {
+        found.sort_by_key(|found| Reverse(found.severity));
+        found.truncate(MOST_OF_A_CHECK);
+        if let Some(last) = found.last_mut() {
+            last.title = format!("{}; and {more} more like it, which are not listed", last.title);
+        }
+    }
+    found.into_iter()
+}
+
+/// Ours: more of one kind nobody reads, and one script mends.
+const MOST_OF_A_CHECK: usize = 20;
 
 /// Ends of sockets that were pasted by name are shown by it.
 fn put_names_back(found: &mut Finding, snapshot: &Snapshot) {

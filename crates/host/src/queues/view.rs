@@ -3,6 +3,7 @@
 use core::fmt::Write as _;
 
 use super::{Amount, Queues, RateOf, Stage, Way};
+use tcpwhy_words::page::harmless;
 use tcpwhy_words::said;
 use tcpwhy_words::units::BitRate;
 
@@ -110,5 +111,5 @@ fn paragraph(out: &mut String, indent: usize, text: &str) {
 
 /// Names are the host's, and may hold anything: nothing of them reaches a terminal as a command.
 fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars().map(harmless).collect()
 }

@@ -22,12 +22,12 @@ fn version() -> Option<u32> {
     u32::try_from(answer).ok().filter(|version| *version > 0)
 }
 
-/// From now on this thread, and those that it starts, read files beneath `folders` alone, write and execute none, and, as far as
+/// From now on this thread, and those that it starts, read these files and what is beneath these folders alone, write and execute none, and, as far as
 /// the kernel can refuse it, connect to nobody. What is open stays open. `false` where the kernel has no Landlock.
 ///
 /// # Errors
 /// The kernel has Landlock, and refuses.
-pub fn confine(folders: &[&Path]) -> io::Result<bool> {
+pub fn confine(allowed: &[&Path]) -> io::Result<bool> {
     let Some(version) = version() else { return Ok(false) };
     let rules = Rules { files: files(version), connections: CONNECT };
     let length = if version < OF_CONNECTIONS { size_of::<u64>() } else { size_of::<Rules>() };
@@ -38,13 +38,15 @@ pub fn confine(folders: &[&Path]) -> io::Result<bool> {
             i32::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
         OwnedFd::from_raw_fd(fd)
     };
-    for folder in folders {
-        let opened = File::options().read(true).custom_flags(libc::O_PATH).open(folder);
+    for path in allowed {
+        let opened = File::options().read(true).custom_flags(libc::O_PATH).open(path);
         // What is not there cannot be read either.
         let Ok(file) = opened else { continue };
-        let beneath = Beneath { allowed: READ_FILE | READ_FOLDER, folder: file.as_raw_fd() };
+        let is_folder = file.metadata().is_ok_and(|there| there.is_dir());
+        let allowed = if is_folder { READ_FILE | READ_FOLDER } else { READ_FILE };
+        let beneath = Beneath { allowed, folder: file.as_raw_fd() };
         // SAFETY: the kernel reads one `landlock_path_beneath_attr`.
-        done(unsafe {
+        let added = done(unsafe {
             let kind = BENEATH_PATH;
             libc::syscall(
                 libc::SYS_landlock_add_rule,
@@ -53,7 +55,13 @@ pub fn confine(folders: &[&Path]) -> io::Result<bool> {
                 &raw const beneath,
                 0,
             )
-        })?;
+        });
+        // A pipe has no place among files: nothing forbids it (`get_path_from_fd`, `security/landlock/syscalls.c`).
+        if let Err(error) = added
+            && error.raw_os_error() != Some(libc::EBADFD)
+        {
+            return Err(error);
+        }
     }
     rustix::thread::set_no_new_privs(true)?;
     // SAFETY: takes a descriptor and a number.

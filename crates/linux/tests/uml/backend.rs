@@ -209,5 +209,5 @@ fn what_no_simulated_kernel_can_do_is_refused_before_anything_starts() {
     assert!(refused(plan).contains("initcwnd"));
     assert!(refused(Plan { limit_ns: 0, ..download() }).contains("limit"));
     let missing = Uml::new(Some("1.0")).check(&download()).expect_err("refused").to_string();
-    assert!(missing.contains("make uml VERSIONS=1.0"), "{missing}");
+    assert!(missing.contains("lab setup --build 1.0"), "{missing}");
 }

@@ -200,7 +200,7 @@ const SENTENCES: usize = 2;
 
 /// What guides say of `name` and what holds, from the rows of `docs/folklore.md` whose claim names it.
 fn folklore(name: &str) -> String {
-    let rows = include_str!("../../../../docs/folklore.md").lines().filter_map(|line| {
+    let rows = include_str!("../../carried/folklore.md").lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");
         Some((cells.next()?, cells.next()?))
     });

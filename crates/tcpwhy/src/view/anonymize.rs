@@ -8,7 +8,7 @@
 //! become `name-1.example`, servers' names and the targets of requests go, and what is quoted of a listing's unreadable lines goes. Capture names lose their directory. Loopback and unspecified
 //! addresses name no one and stay.
 //!
-//! Not hidden, since the account needs them: times, sizes, file names.
+//! Not hidden, since the account needs them: times and sizes.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::collections::BTreeMap;
@@ -17,9 +17,9 @@ use crate::report::{Connection, Direction, Finding, IcmpErrors, Lookup, Report};
 
 /// Replaces all addresses in `report` by their stand-ins.
 pub fn anonymize(report: &mut Report, mut names: StandIns) {
-    for capture in &mut report.captures {
+    for (number, capture) in report.captures.iter_mut().enumerate() {
         let path = core::mem::take(&mut capture.source);
-        file_name(&path).clone_into(&mut capture.source);
+        capture.source = stand_in("capture", number, &path);
         let texts = capture
             .error
             .iter_mut()
@@ -34,9 +34,9 @@ pub fn anonymize(report: &mut Report, mut names: StandIns) {
     }
     // What was attached is as it was recorded.
     report.attachments.clear();
-    for with in &mut report.with {
+    for (number, with) in report.with.iter_mut().enumerate() {
         let path = core::mem::take(&mut with.source);
-        file_name(&path).clone_into(&mut with.source);
+        with.source = stand_in("with", number, &path);
         for text in with.notes.iter_mut().chain(&mut with.error) {
             *text = names.hide(&without_quotation(text));
         }
@@ -112,6 +112,20 @@ fn in_icmp(errors: &mut IcmpErrors, names: &mut StandIns) {
 /// The part of a path after its last separator, of either kind.
 fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+/// A name in place of a file's, which may be a customer's or a host's: its kind stays, and so does standard input.
+fn stand_in(kind: &str, number: usize, path: &str) -> String {
+    if matches!(path, "-" | "") {
+        return path.to_owned();
+    }
+    let is_kind =
+        |end: &str| (1..=6).contains(&end.len()) && end.bytes().all(|b| b.is_ascii_alphanumeric());
+    let end = file_name(path).rsplit_once('.').map(|(_, end)| end).filter(|end| is_kind(end));
+    match end {
+        Some(end) => format!("{kind}-{}.{end}", number + 1),
+        None => format!("{kind}-{}", number + 1),
+    }
 }
 
 /// `text` without what is between its first and its last quotation mark: lines of a listing.
@@ -315,5 +329,9 @@ mod tests {
         assert_eq!(file_name("/home/ann/x.pcap"), "x.pcap");
         assert_eq!(file_name("C:\\Users\\ann\\x.pcap"), "x.pcap");
         assert_eq!(file_name("-"), "-");
+        assert_eq!(stand_in("capture", 0, "/home/ann/of-acme.pcapng"), "capture-1.pcapng");
+        assert_eq!(stand_in("capture", 1, "db7.acme.example/x"), "capture-2");
+        assert_eq!(stand_in("capture", 1, "host.of-acme-bank"), "capture-2", "no kind of a file");
+        assert_eq!(stand_in("capture", 2, "-"), "-");
     }
 }

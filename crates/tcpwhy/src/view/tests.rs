@@ -284,7 +284,7 @@ fn addresses_vanish_from_every_text_and_stay_apart() {
     }
     assert_eq!(report.connections[0].client.to_string(), "[2001:db8::1]:52144");
     assert_eq!(report.connections[0].server.to_string(), "[2001:db8::2]:443");
-    assert_eq!(report.captures[0].error.as_deref(), Some("upload.pcapng: cut"));
+    assert_eq!(report.captures[0].error.as_deref(), Some("capture-1.pcapng: cut"));
     let evidence = &report.connections[0].vantage_evidence;
     assert_eq!(evidence, "from 10.0.0.1:443 to 2001:db8::3, not 10.0.0.2.");
 }

@@ -56,6 +56,9 @@ pub struct CheckFlags {
     /// Write what was seen to a file; `tcpwhy check FILE` judges it anywhere
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
+    /// Write over a snapshot that is there
+    #[arg(long, requires = "save")]
+    pub force: bool,
 
     /// Show the path inside this host through an interface: what waits where, its limits, drops, and the
     /// longest delay, at --rate or the speed of its link

@@ -45,6 +45,7 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     }
     if let Some(path) = &flags.save {
+        whole::may_replace(path, flags.force)?;
         whole::may_write(path)
             .with_context(|| format!("cannot write the snapshot to {}", path.display()))?;
     }

@@ -9,11 +9,13 @@
 
 mod accuracy;
 mod backends;
+mod gate;
 mod links;
 mod outcome;
 mod path;
 mod runs;
 pub(super) mod scenarios;
+mod setup;
 mod summary;
 pub(super) mod table;
 mod words;
@@ -46,6 +48,9 @@ pub enum LabCommand {
         #[arg(long)]
         keys: bool,
     },
+    /// Say which backends work on this machine and what the others lack; build a simulated kernel
+    #[command(after_help = setup::AFTER)]
+    Setup(setup::SetupFlags),
     /// Run a scenario: each variant, as often as it says
     #[command(after_help = AFTER_RUN)]
     Run(RunFlags),
@@ -67,8 +72,8 @@ machine disturbed is thrown away and made again; what was thrown away is told.
 
 The language of scenarios: docs/scenarios.md, or `tcpwhy lab list --keys`.
 
-Exit status: 0 carried out, 2 wrong usage or what this backend or machine cannot do, 3 a scenario
-that cannot be read or a run that ended early.";
+Exit status: 0 carried out, 1 more than --at-most allows, 2 wrong usage or what this backend or machine
+cannot do, 3 a scenario that cannot be read or a run that ended early.";
 
 const AFTER_ACCURACY: &str = "\
 Each run is a scenario of its own, by its number and the seed. The table's words, and what is known
@@ -84,7 +89,7 @@ pub struct RunFlags {
     #[arg(value_name = "NAME|FILE")]
     pub scenario: String,
     /// What carries it out: tun (the running kernel, our own path), netem (the running kernel, `tc
-    /// netem` as the path), uml or uml:VERSION (a kernel in simulated time, built by `make uml`), model
+    /// netem` as the path), uml or uml:VERSION (a kernel in simulated time, see `tcpwhy lab setup`), model
     /// or model:VERSION (the model of Linux TCP, no kernel)
     /// [default: uml if one is built, else tun]
     #[arg(long, value_name = "NAME", value_parser = backends::known)]
@@ -95,6 +100,9 @@ pub struct RunFlags {
     /// Runs of each variant [default: what the scenario says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: Option<u32>,
+    /// End with status 1 if a run takes more: time=120ms, rounds=3, retransmitted=0; may be given several times
+    #[arg(long, value_name = "LIMIT", value_parser = gate::limit)]
+    pub at_most: Vec<gate::Limit>,
     /// Keep captures and records in this folder
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
@@ -145,6 +153,7 @@ pub fn run(command: &LabCommand, around: &Surroundings) -> Exit {
     let done = match command {
         LabCommand::List { keys: false } => print(&scenarios::list()),
         LabCommand::List { keys: true } => print(&manual()),
+        LabCommand::Setup(flags) => setup::run(flags),
         LabCommand::Run(flags) => run_scenario(flags, around),
         LabCommand::Accuracy(flags) => run_accuracy(flags, around),
     };
@@ -173,7 +182,12 @@ fn run_scenario(flags: &RunFlags, around: &Surroundings) -> anyhow::Result<Exit>
     } else {
         table::render(&answer)
     };
-    print(&text)
+    print(&text)?;
+    let broken = gate::broken(&flags.at_most, &answer);
+    for sentence in &broken {
+        complain(sentence);
+    }
+    Ok(if broken.is_empty() { Exit::Analysed } else { Exit::Found })
 }
 
 /// Writes a page of captures, each with the name that it is to have there.

@@ -4,11 +4,11 @@
 //! never enters a figure, and the output names it with its reason. Folders of runs lie in a temporary one that
 //! is swept at the end, or where `--keep` says.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::{env, fs};
 
 use anyhow::Context;
 use tcpwhy_linux::lab::backend::{Backend, LabError, Manifest, Refusal};
@@ -21,6 +21,7 @@ use super::summary::{Answer, FORMAT, Variant};
 use crate::cmd::signals::stop_on_signals;
 use crate::options::Surroundings;
 use crate::printable;
+use crate::run_folder::{self, Held};
 
 /// A backend and a place for its folders.
 pub(super) struct Lab<'b> {
@@ -33,7 +34,7 @@ pub(super) struct Lab<'b> {
 
 enum Root {
     Kept(PathBuf),
-    Swept(tempfile::TempDir),
+    Swept(Held),
 }
 
 /// Why an experiment ended without an answer.
@@ -86,18 +87,20 @@ impl<'b> Lab<'b> {
         keep: Option<&Path>,
         around: &Surroundings,
     ) -> anyhow::Result<Self> {
-        let root = match keep {
-            Some(path) => {
-                fs::create_dir_all(path)
-                    .with_context(|| format!("cannot make the folder {}", path.display()))?;
-                Root::Kept(path.to_owned())
+        let root = if let Some(path) = keep {
+            fs::create_dir_all(path)
+                .with_context(|| format!("cannot make the folder {}", path.display()))?;
+            Root::Kept(path.to_owned())
+        } else {
+            let temporary = env::temp_dir();
+            for left in run_folder::left(&temporary, SWEPT) {
+                // What a killed lab left and nobody can remove is no reason not to run.
+                let _ = left.remove();
             }
-            None => Root::Swept(
-                tempfile::Builder::new()
-                    .prefix("tcpwhy-lab-")
-                    .tempdir()
+            Root::Swept(
+                Held::create_in(&temporary, SWEPT)
                     .context("cannot make a temporary folder; name one with --keep")?,
-            ),
+            )
         };
         let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
         Ok(Self { backend, root, stop, on_terminal: around.stderr_is_terminal })
@@ -292,6 +295,8 @@ fn vacant(root: &Path, plan: &Plan) -> anyhow::Result<PathBuf> {
     anyhow::bail!("{} is full of runs of {name}; name another folder with --keep", root.display())
 }
 
+/// What the names of swept folders begin with.
+const SWEPT: &str = "tcpwhy-lab-";
 /// Ours: with a load of 8 on two processors one run of nine was late (`slow-start` by `tun`); even where every
 /// second one is, 97 repeats of 100 get their run.
 const MOST_ATTEMPTS: usize = 5;

@@ -13,13 +13,13 @@ use crate::exit::Exit;
 
 /// Names and texts of those that come with tcpwhy, in the order of `lab list`.
 pub(super) const SHIPPED: [(&str, &str); 7] = [
-    ("slow-start", include_str!("../../../../../scenarios/slow-start.toml")),
-    ("initcwnd", include_str!("../../../../../scenarios/initcwnd.toml")),
-    ("idle-restart", include_str!("../../../../../scenarios/idle-restart.toml")),
-    ("sndbuf", include_str!("../../../../../scenarios/sndbuf.toml")),
-    ("zero-window", include_str!("../../../../../scenarios/zero-window.toml")),
-    ("random-loss", include_str!("../../../../../scenarios/random-loss.toml")),
-    ("textbook", include_str!("../../../../../scenarios/textbook.toml")),
+    ("slow-start", include_str!("../../../carried/scenarios/slow-start.toml")),
+    ("initcwnd", include_str!("../../../carried/scenarios/initcwnd.toml")),
+    ("idle-restart", include_str!("../../../carried/scenarios/idle-restart.toml")),
+    ("sndbuf", include_str!("../../../carried/scenarios/sndbuf.toml")),
+    ("zero-window", include_str!("../../../carried/scenarios/zero-window.toml")),
+    ("random-loss", include_str!("../../../carried/scenarios/random-loss.toml")),
+    ("textbook", include_str!("../../../carried/scenarios/textbook.toml")),
 ];
 
 /// The scenario of that name, or in that file, with `overrides`.

@@ -70,6 +70,9 @@ pub struct PredictFlags {
     /// Write the packets at the sender's host to this file, as a pcapng capture (one run only)
     #[arg(long, value_name = "FILE")]
     pub capture: Option<PathBuf>,
+    /// Write over a capture that is there
+    #[arg(long, requires = "capture")]
+    pub force: bool,
     /// Print the congestion window of every round, too
     #[arg(long, conflicts_with = "csv")]
     pub rounds: bool,
@@ -161,6 +164,7 @@ fn answer(flags: &PredictFlags, most: u64) -> anyhow::Result<(String, Option<Str
         let ([run], None) = (&runs[..], &stopped) else {
             bail!("--capture writes the packets of one run, and these are more");
         };
+        whole::may_replace(path, flags.force)?;
         write_capture(path, run)?;
     }
     if let Some(path) = &flags.html {

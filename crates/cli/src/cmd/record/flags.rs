@@ -39,6 +39,10 @@ pub struct RecordFlags {
     #[arg(long)]
     pub force: bool,
 
+    /// Make a capture of what a recording left in this folder (usually .) when it was killed, and explain it
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["command", "output", "pid", "ports", "hosts", "duration"])]
+    pub recover: Option<PathBuf>,
+
     /// Record the connections of this process and its descendants
     #[arg(long, value_name = "N", value_parser = number::process, conflicts_with_all = ["command", "ports", "hosts"])]
     pub pid: Option<u32>,

@@ -6,6 +6,7 @@
 //! command from the terminal; the recording ends with the command, or on the second one.
 
 mod flags;
+mod recover;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -27,13 +28,16 @@ use tcpwhy_linux::record::{Clock, ask_to_end};
 use crate::exit::Exit;
 use crate::flags::ExplainFlags;
 use crate::options::{Options, Surroundings};
-use crate::recording::{Output, is_stdout, usual_stem};
-use crate::{complain, in_words};
+use crate::recording::{Output, SPOOL, is_stdout, usual_stem};
+use crate::{complain, in_words, run_folder};
 
 pub use flags::{AFTER, RecordFlags};
 
 /// Records, explains, and says where the recording is.
 pub fn run(flags: &RecordFlags, around: &Surroundings) -> Exit {
+    if let Some(folder) = &flags.recover {
+        return recover::run(folder, flags, around);
+    }
     let recorded = record(flags);
     let (exit, path, recorded) = match recorded {
         Ok(Done { exit, path, recorded }) => (exit, path, recorded),
@@ -104,12 +108,8 @@ fn record(flags: &RecordFlags) -> Result<Done, Failed> {
     }
     let path = flags.output.clone().unwrap_or_else(usual_name);
     let output = Output::create(&path, flags.force)?;
-    match output.spool().sweep() {
-        0 => {}
-        left => complain(&format!(
-            "removed the packets that {} left here, killed before the end",
-            counted(left as u64, "recording")
-        )),
+    if let Some(folder) = output.spool().path().parent() {
+        tell_of_left(folder);
     }
     let options = flags.options(&output.spool().inside());
     let mut recording = Recording::begin(options).context("cannot record")?;
@@ -133,6 +133,19 @@ fn record(flags: &RecordFlags) -> Result<Done, Failed> {
         // A command that has ended keeps its status.
         Err(why) if matches!(exit, Exit::OfCommand(_)) => Err(Failed { exit, why }),
         Err(why) => Err(why.into()),
+    }
+}
+
+/// Names what killed recordings left in `folder`.
+fn tell_of_left(folder: &Path) {
+    let left = run_folder::left(folder, SPOOL);
+    if let Some(first) = left.first() {
+        complain(&format!(
+            "{}, killed before the end, left packets here, as in {}; `tcpwhy record --recover {}` makes captures of them",
+            counted(left.len() as u64, "recording"),
+            first.path().display(),
+            folder.display()
+        ));
     }
 }
 

@@ -2,10 +2,13 @@
 //!
 //! `make uml` leaves both in a cache outside the clone: a folder for each version, the program
 //! beside them. A program built from other sources than ours would misunderstand a plan or leave
-//! other records, so it has to show the stamp of its sources, which the build script makes.
+//! other records, so it has to show the stamp of its sources, which the build script makes. A `tcpwhy`
+//! that is given away carries that program and lays it into the cache when it is first needed.
 
 use std::env;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -85,24 +88,54 @@ fn version(name: &str) -> Vec<u32> {
     name.split(['.', '-']).map_while(|part| part.parse().ok()).collect()
 }
 
-/// The guests' program, if it is there and of our own sources; else why not.
+/// The guests' program, if it is there and of our own sources, or carried in this one; else why not.
 pub(super) fn agent(cache: &Path) -> Result<PathBuf, String> {
-    let path = cache.join("tcpwhy-agent");
-    let told = Command::new(&path).arg("--version").output();
+    let path = cache.join(AGENT);
+    match (is_ours(&path), CARRIED) {
+        (Ok(()), _) => Ok(path),
+        (Err(_), Some(program)) => lay(program, cache)
+            .map(|()| path)
+            .map_err(|error| format!("cannot lay its program into {}: {error}", cache.display())),
+        (Err(why), None) => Err(why),
+    }
+}
+
+/// Whether that file is the guests' program of our own sources; else why not.
+fn is_ours(path: &Path) -> Result<(), String> {
+    let told = Command::new(path).arg("--version").output();
     let told =
         told.map_err(|_| "the program that runs in a simulated kernel is not built".to_owned())?;
     if String::from_utf8_lossy(&told.stdout).trim().ends_with(STAMP) {
-        Ok(path)
+        Ok(())
     } else {
         Err("the program that runs in a simulated kernel was built from other sources".to_owned())
     }
 }
 
+/// Writes it under a name of its own first: another run may be starting it.
+fn lay(program: &[u8], cache: &Path) -> io::Result<()> {
+    fs::create_dir_all(cache)?;
+    let fresh = cache.join(format!("{AGENT}.{}", std::process::id()));
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(true).mode(0o755).open(&fresh);
+    let laid = file.and_then(|mut file| file.write_all(program));
+    let laid = laid.and_then(|()| fs::rename(&fresh, cache.join(AGENT)));
+    laid.inspect_err(|_| drop(fs::remove_file(&fresh)))
+}
+
+const AGENT: &str = "tcpwhy-agent";
+
+/// The guests' program, in a `tcpwhy` that is given away.
+#[cfg(carries_agent)]
+const CARRIED: Option<&[u8]> = Some(include_bytes!(env!("TCPWHY_AGENT_FILE")));
+#[cfg(not(carries_agent))]
+const CARRIED: Option<&[u8]> = None;
+
 /// Stamp of the sources that this was built from.
 const STAMP: &str = env!("TCPWHY_LAB_STAMP");
 
 /// The version that `make uml` builds if none is named.
-const DEFAULT: &str = "6.1";
+pub(super) const DEFAULT: &str = "6.1";
 
 /// Ticks a second as Debian and Ubuntu have them.
 const USUAL_HZ: u32 = 250;
@@ -119,6 +152,20 @@ mod tests {
         for file in ["linux-observe", "linux-stock"] {
             fs::write(folder.join(file), "").expect("written");
         }
+    }
+
+    #[test]
+    fn a_carried_program_is_laid_whole_and_may_be_run() {
+        let cache = tempfile::tempdir().expect("a folder");
+        let cache = cache.path().join("tcpwhy/uml");
+        let told = format!("#!/bin/sh\necho tcpwhy-agent 0.1.0 {STAMP}\n");
+        lay(told.as_bytes(), &cache).expect("laid");
+        assert_eq!(is_ours(&cache.join(AGENT)), Ok(()));
+        lay(b"#!/bin/sh\necho tcpwhy-agent 0.1.0 of other sources\n", &cache)
+            .expect("laid over it");
+        let why = is_ours(&cache.join(AGENT)).expect_err("another's");
+        assert!(why.contains("other sources"), "{why}");
+        assert_eq!(fs::read_dir(&cache).expect("read").count(), 1, "nothing else is left");
     }
 
     #[test]

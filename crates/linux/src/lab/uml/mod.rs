@@ -11,7 +11,7 @@
 //! no interrupt coalescing, no slow reader but one that sleeps; links without a rate are
 //! infinitely fast. For those there is the running kernel's backend.
 //!
-//! `make uml` builds the kernels; none is part of this repository.
+//! `make uml` or `tcpwhy lab setup --build` builds the kernels; none is part of this repository.
 
 mod boot;
 mod check;
@@ -70,8 +70,8 @@ impl Uml {
                 [] => "no simulated kernel is built on this machine".to_owned(),
                 some => format!("only {} are built on this machine", some.join(", ")),
             };
-            let versions = self.version.as_ref().map(|v| format!(" VERSIONS={v}"));
-            let instead = format!("run `make uml{}`", versions.unwrap_or_default());
+            let version = self.version.as_deref().unwrap_or(kernel::DEFAULT);
+            let instead = format!("run `tcpwhy lab setup --build {version}`");
             self.refusal("any run", why, instead)
         })
     }
@@ -80,7 +80,7 @@ impl Uml {
         let found = self.cache.as_deref().ok_or_else(|| "there is no HOME".to_owned());
         found
             .and_then(kernel::agent)
-            .map_err(|why| self.refusal("any run", why, "run `make uml`".to_owned()))
+            .map_err(|why| self.refusal("any run", why, "run `make uml` in the sources".to_owned()))
     }
 
     fn refusal(&self, what: &str, why: String, instead: String) -> Refusal {
@@ -109,7 +109,8 @@ impl Backend for Uml {
             LabError::Missing {
                 doing: format!("start {}", image.display()),
                 why: e.to_string(),
-                advice: "build it again: remove its folder and run `make uml`".to_owned(),
+                advice: "build it again: remove its folder and run `tcpwhy lab setup --build`"
+                    .to_owned(),
             }
         })?;
         let report = guest.collect(folder, &end, self.limit)?;

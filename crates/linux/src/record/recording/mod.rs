@@ -481,8 +481,8 @@ fn remark_on_others(narrowed: &Narrowed) -> Option<String> {
     })
 }
 
-/// The spool of packets.
-const PACKETS: &str = "packets.pcapng";
+/// The spool of packets: what a killed recording leaves.
+pub const PACKETS: &str = "packets.pcapng";
 /// Ours: samples and records are each at most a tenth of what a reader holds of all.
 const MOST_ATTACHED: u64 = 6 << 20;
 /// Ours: two seconds of a connection at 1 Gbit/s. A record costs 4 us of a processor: 50,000 of them
