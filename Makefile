@@ -5,13 +5,14 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 DEMO := testdata/articles/download-512k-rtt7ms.tcpdump.txt
 
-.PHONY: help demo page wheel site test check bench fuzz uml accuracy fidelity whatif gains loop ablation public
+.PHONY: help demo page wheel dist site test check bench fuzz uml accuracy fidelity whatif gains loop ablation public
 
 help:
 	@echo 'make demo    build, and explain a real capture'
 	@echo 'make page    build the page for the browser, which the program carries'
 	@echo 'make wheel   the Python module with the command, as a wheel in dist/'
 	@echo 'make site    the documents as a site, with the page for the browser, in dist/site'
+	@echo 'make dist    what is given away: static program, .deb, .rpm, image, checksums in dist/'
 	@echo 'make test    every test there is'
 	@echo 'make check   format, lints, licences'
 	@echo 'make bench   speed and memory, beside tcptrace and tshark; of the model, beside ns-3; of live, beside ss; of the page, beside uPlot and ECharts'
@@ -49,6 +50,11 @@ site:
 	cargo build --release --locked --quiet -p tcpwhy-cli
 	scripts/site "$(or $(CARGO_TARGET_DIR),target)/release/tcpwhy" dist/site
 	scripts/links dist/site
+
+# What is given away: docs/releasing.md.
+dist:
+	@scripts/setup dist
+	scripts/dist
 
 # Both parts run even if the first fails, so that one run tells all.
 test:
