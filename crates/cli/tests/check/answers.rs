@@ -65,13 +65,18 @@ fn a_snapshot_is_saved_whole_or_not_at_all() {
         let saved = folder.join("snap.json");
         fs::write(&saved, "kept").expect("room");
         let path = saved.to_str().expect("UTF-8");
-        let refused = run(&["check", "--for", "0", "--netns", "/no/such", "--save", path]);
+        let refused =
+            run(&["check", "--for", "0", "--netns", "/no/such", "--save", path, "--force"]);
         assert_eq!(refused.status, Some(3));
         assert_eq!(fs::read_to_string(&saved).expect("a file"), "kept");
         let full = run(&["check", "--for", "0", "--save", "/dev/full"]);
         assert_eq!(full.status, Some(3), "{}", full.stderr);
         assert!(full.stderr.contains("cannot write the snapshot to /dev/full"), "{}", full.stderr);
-        assert_eq!(run(&["check", "--for", "0", "--save", path]).status, Some(0));
+        let unasked = run(&["check", "--for", "0", "--save", path]);
+        assert_eq!(unasked.status, Some(3));
+        assert!(unasked.stderr.contains("--force writes over it"), "{}", unasked.stderr);
+        assert_eq!(fs::read_to_string(&saved).expect("a file"), "kept");
+        assert_eq!(run(&["check", "--for", "0", "--save", path, "--force"]).status, Some(0));
         assert_eq!(fs::read_dir(folder).expect("a folder").count(), 1, "nothing is left beside it");
         assert_eq!(run(&["check", path]).status, Some(0));
     });

@@ -113,7 +113,7 @@ pub(crate) fn found(code: &str, whose: &str, words: &[&str]) -> Value {
 /// What is seen here now.
 pub(crate) fn snapshot(folder: &Path) -> Snapshot {
     let saved = folder.join("snap.json");
-    let words = ["check", "--for", "0", "--save", saved.to_str().expect("UTF-8")];
+    let words = ["check", "--for", "0", "--save", saved.to_str().expect("UTF-8"), "--force"];
     assert_eq!(run(&words).status, Some(0));
     serde_json::from_str(&fs::read_to_string(&saved).expect("a snapshot")).expect("JSON")
 }
