@@ -9,7 +9,9 @@
 //! and what came next was not released by an ACK. They hold at least a tenth of the working time. Away from
 //! the sender's host there must be more of them than repaired losses, for the wait for a segment lost
 //! before the capture point looks alike; and what came no later behind an ACK than the path delays packets at
-//! times is not counted, for that ACK may have been late.
+//! times is not counted, for that ACK may have been late. Segments of 64 bytes or fewer, with waits of 10 ms or
+//! more between them, on average, are not counted either: that is slower than a serial line, as people and devices
+//! are. What is typed is not there before it is typed.
 //!
 //! # What it is not
 //! Not TCP and not the network. Not the pause before an answer (`THINK_SERVER`): this is within it. A
@@ -21,11 +23,18 @@
 //! service, compress or encrypt, or flush piece by piece. No setting of TCP helps.
 //!
 //! # Sources
-//! `docs/reference/limits-method.md` section 6 (`app`).
+//! `docs/reference/limits-method.md` section 6 (`app`). A key is one byte in a segment (RFC 896), and a few tens of
+//! bytes in SSH, whose packets have at least 16 bytes besides their MAC (RFC 4253 section 6).
 
 use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Severity, State};
+use crate::report::{Connection, Direction, Finding, Severity, State};
+
+/// The mean payload of a segment up to which it may be a key or a device's reading. Ours: a key's byte, framed and
+/// encrypted.
+const TYPED_BYTES: u64 = 64;
+/// The mean wait from which on no processor made these. Ours: with [`TYPED_BYTES`] 51 kbit/s, a serial line's rate.
+const TYPED_NS: i64 = 10_000_000;
 
 pub(super) const RULE: Rule = Rule {
     code: "SLOW_WRITER",
@@ -38,7 +47,8 @@ fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let held = case.held(|state| state == State::App);
         let other = may_be_holes(case, held.limits.len()) || super::scale_lost::explains(case);
-        if !held.is_worth_naming() || other {
+        let waits = held.limits.len();
+        if !held.is_worth_naming() || other || is_typed(case.direction, held.time_ns(), waits) {
             return None;
         }
         let sender = case.sender();
@@ -53,6 +63,13 @@ fn find(connection: &Connection) -> Vec<Finding> {
         };
         Some(held.finding(RULE.code, told))
     })
+}
+
+/// Whether the program sends a few bytes at a time as they come to be, as of a keyboard.
+fn is_typed(direction: &Direction, silent_ns: i64, waits: usize) -> bool {
+    let waits = i64::try_from(waits).unwrap_or(i64::MAX);
+    let is_tiny = direction.bytes <= direction.segments.saturating_mul(TYPED_BYTES);
+    is_tiny && silent_ns >= waits.saturating_mul(TYPED_NS)
 }
 
 /// Whether each of this many silences may be a loss before this capture point: away from the sender's host the
@@ -84,6 +101,18 @@ mod tests {
     #[test]
     fn a_program_that_writes_all_at_once_is_not() {
         assert!(find(&sample::download()).is_empty());
+    }
+
+    #[test]
+    fn what_is_typed_is_not_written_slowly() {
+        let number = |size: u64, every: i64| {
+            let writes = Some((size, every));
+            let bytes = 100 * size;
+            find(&Sim { bytes, initial: 100, writes, ..Sim::default() }.run()).len()
+        };
+        assert_eq!(number(64, 25 * MS), 0);
+        assert_eq!(number(65, 25 * MS), 1, "more than a key");
+        assert_eq!(number(64, 7 * MS), 1, "faster than a serial line");
     }
 
     #[test]
