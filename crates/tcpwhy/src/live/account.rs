@@ -62,12 +62,8 @@ impl Account {
         if is_mostly(self.rwnd_ns) {
             let by = by("the receiver's window", self.rwnd_ns);
             if now_is(&moment::WINDOW) {
-                // A full window behind a long round trip may be the path's: that it was full tells no more.
-                let least = |held: &Held| match held.state {
-                    State::BandwidthSelfQueue => held.sure,
-                    _ => held.sure.max(Sure::Likely),
-                };
-                return now.map(|held| Held { sure: least(&held), ..with(held, by) });
+                // It counts the window's time, and does not tell whose fault that is.
+                return now.map(|held| with(held, by));
             }
             // What stands still now is not what the account tells of.
             if now.as_ref().is_none_or(|held| !super::is_standstill(held.state)) {

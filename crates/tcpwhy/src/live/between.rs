@@ -92,7 +92,9 @@ impl Between<'_> {
     /// smaller than it was is full of what the receiver's program has not read.
     fn moment(&self, socket: &Socket) -> Option<Held> {
         let held = moment::with_peer(moment::held(socket)?, self.peer);
-        if !self.has_lagged || !is_path(&held) || !moment::is_window_full(socket) {
+        let is_open = is_path(&held)
+            || matches!((held.state, held.sure), (State::RwndReader, Sure::Possible));
+        if !self.has_lagged || !is_open || !moment::is_window_full(socket) {
             return Some(held);
         }
         let by = format!("{}; before that the window was shut or larger", held.by);
@@ -180,12 +182,10 @@ impl Between<'_> {
         if is_mostly(rwnd) {
             let by = counted("the receiver's window", rwnd);
             return Some(match now {
-                Some(held) if is_path(&held) => Held { by: format!("{}; {by}", held.by), ..held },
-                Some(held) if moment::WINDOW.contains(&held.state) => Held {
-                    sure: held.sure.max(Sure::Likely),
-                    by: format!("{}; {by}", held.by),
-                    ..held
-                },
+                // It counts the window's time, and does not tell whose fault that is.
+                Some(held) if moment::WINDOW.contains(&held.state) => {
+                    Held { by: format!("{}; {by}", held.by), ..held }
+                }
                 _ => moment::with_peer(
                     Held { state: self.window(), sure: Sure::Possible, by },
                     self.peer,

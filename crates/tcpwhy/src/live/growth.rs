@@ -5,8 +5,8 @@
 //! (`tcp_cwnd_restart`); until it has grown back, the pause is what holds it. Where more in flight only made the round trip longer,
 //! the link gives no more ([`link`](super::link)): as long as it gives that much, the link holds the sender, not its window.
 
-use super::Held;
 use super::link::Link;
+use super::{Held, moment};
 use crate::host::snapshot::{Info, Socket};
 use crate::report::{State, Sure};
 
@@ -41,12 +41,15 @@ impl Growth {
 
     /// Two looks in a row; `again` segments were retransmitted in between.
     pub(super) fn see(&mut self, before: &Socket, now: &Socket, again: u64) {
+        let has_link = moment::has_link(now);
         let (Some(before), Some(now)) = (before.info.as_deref(), now.info.as_deref()) else {
             return;
         };
         let (Some(was), Some(cwnd)) = (before.snd_cwnd, now.snd_cwnd) else { return };
         let has_lost = again > 0 || now.lost.unwrap_or(0) > 0;
-        self.link.see(now, has_lost);
+        if has_link {
+            self.link.see(now, has_lost);
+        }
         if has_lost {
             (self.remembered, self.before_pause) = (None, None);
             return;

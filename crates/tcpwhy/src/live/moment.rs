@@ -47,6 +47,10 @@ const BACKED_OFF: u64 = 4;
 /// The most that a super-segment holds (`GSO_LEGACY_MAX_SIZE`).
 const SUPER_SEGMENT: u64 = 65_536;
 
+/// What a sender lets lie below it: the part of a second of its pace, as a shift (`sk_pacing_shift`, `sk_init_common`), and at least
+/// two of its segments (`tcp_small_queue_check`).
+const SMALL_QUEUE: (u32, u64) = (10, 2);
+
 /// A round trip of this many times the least one has a queue in it, or its ACKs are held. Ours, as of the checks.
 const QUEUED: u64 = 2;
 
@@ -83,6 +87,12 @@ pub(super) fn is_window_full(socket: &Socket) -> bool {
     let (Some(window), Some(mss)) = (info.snd_wnd, info.snd_mss) else { return false };
     let flight = u64::from(socket.send_queue).saturating_sub(info.notsent_bytes.unwrap_or(0));
     u64::from(window) < flight + u64::from(mss)
+}
+
+/// Whether a link lies between the ends. The loopback device has none whose rate could make a queue: what waits there waits for
+/// a processor.
+pub(super) const fn has_link(socket: &Socket) -> bool {
+    !socket.remote.ip().to_canonical().is_loopback()
 }
 
 const fn held_by(state: State, sure: Sure, by: String) -> Held {
@@ -145,7 +155,7 @@ impl Sender<'_> {
     /// How many times the round trip is the least there was, if both are known.
     fn is_queued(&self) -> Option<String> {
         let (rtt, least) = (self.info.rtt_ns?, self.info.min_rtt_ns?);
-        (rtt >= QUEUED * least).then(|| {
+        (rtt >= QUEUED * least && has_link(self.socket)).then(|| {
             let [rtt, least] = [rtt, least].map(|ns| time(ns.cast_signed()));
             format!("a round trip of {rtt} where {least} is the least")
         })
@@ -284,12 +294,35 @@ fn cwnd_full(sender: &Sender<'_>) -> Option<Held> {
     }
 }
 
+/// The host's own queue: TCP hands on no more while what it handed on lies there (`tcp_small_queue_check`). That has this size where
+/// a segment waits for no window and no pace.
+fn own_queue(sender: &Sender<'_>, wait: &str) -> Option<Held> {
+    let below = sender.memory.map_or(0, |memory| u64::from(memory.wmem));
+    let of_pace = sender.info.pacing_rate.unwrap_or(0) >> SMALL_QUEUE.0;
+    let least = of_pace.max(SMALL_QUEUE.1 * sender.mss);
+    let is_seen = sender.info.snd_wnd.is_some() && sender.info.unacked.is_some();
+    if !is_seen || sender.waiting < sender.mss || below < least {
+        return None;
+    }
+    Some(held_by(
+        State::LocalQdisc,
+        Sure::Likely,
+        format!(
+            "{wait} though the windows have room: {} of it lie in this host's own queue, and TCP adds no more",
+            bytes(below)
+        ),
+    ))
+}
+
 /// What is left: all that was written is sent though there was room for more, so the program has not written it; else what
 /// was seen does not tell.
 fn rest(sender: &Sender<'_>) -> Held {
     if sender.waiting > 0 {
         let wait = format!("{} wait to be sent", bytes(sender.waiting));
         if let Some(held) = pace::held(sender.socket, sender.info, &wait) {
+            return held;
+        }
+        if let Some(held) = own_queue(sender, &wait) {
             return held;
         }
         let by = if sender.info.snd_wnd.is_some() && sender.info.unacked.is_some() {

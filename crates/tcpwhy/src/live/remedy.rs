@@ -30,6 +30,9 @@ pub fn remedy(held: &Held) -> Option<&'static str> {
         S::Sndbuf => {
             "Take SO_SNDBUF out of this host's program, else raise the maximum of net.ipv4.tcp_wmem."
         }
+        S::LocalQdisc => {
+            "See what shapes this host's device (`tc -s qdisc`, `tc -s class`, a container's or cloud's limit): its rate is the limit."
+        }
         S::BandwidthSelfQueue => {
             "Only more rate makes it faster; fq_codel or BBR keep the queue short for others."
         }

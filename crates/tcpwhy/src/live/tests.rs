@@ -54,6 +54,38 @@ fn a_window_without_room_for_a_segment_holds_what_waits_behind_it() {
 }
 
 #[test]
+fn what_lies_below_it_holds_a_sender_with_room() {
+    let words = |below: u32, notsent: u32| {
+        format!(
+            "skmem:(r0,rb131072,t{below},tb267264,f0,w180000,o0,bl0,d0) pacing_rate 32768000bps unacked:20 notsent:{notsent} snd_wnd:900000"
+        )
+    };
+    let own = Some((State::LocalQdisc, Sure::Likely));
+    assert_eq!(sender(170_000, &words(4_000, 150_000)), own);
+    let state = |below, notsent| sender(170_000, &words(below, notsent)).expect("held").0;
+    assert_eq!(state(3_999, 150_000), State::Unknown, "less than a 1,024th of its pace");
+    assert_eq!(state(4_000, 999), State::Unknown, "Nagle's algorithm");
+    let slow = words(2_000, 150_000).replace("32768000", "8000");
+    assert_eq!(sender(170_000, &slow), own, "two segments");
+    let slow = words(1_999, 150_000).replace("32768000", "8000");
+    assert_eq!(sender(170_000, &slow).expect("held").0, State::Unknown, "less than two segments");
+}
+
+#[test]
+fn on_the_loopback_device_a_long_round_trip_is_no_links() {
+    let told = |peer: &str| {
+        let text = format!(
+            "ESTAB 0 70000 {peer}:80 {peer}:4000\n\t cubic wscale:7,7 rto:220 rtt:20/1 mss:1000 cwnd:40 unacked:20 notsent:50000 \
+             snd_wnd:20000 minrtt:9\n"
+        );
+        told(&text)[0].1
+    };
+    assert_eq!(told("192.0.2.1"), State::BandwidthSelfQueue);
+    assert_eq!(told("127.0.0.1"), State::RwndReader);
+    assert_eq!(told("[::1]"), State::RwndReader);
+}
+
+#[test]
 fn an_old_ss_that_shows_no_size_of_segments_leaves_it_open_what_holds() {
     let text = "ESTAB 0 70000 192.0.2.1:80 192.0.2.2:4000\n\t sack cubic wscale:7,7 rto:204 rtt:0.5/0.25 cwnd:10 ssthresh:7 \
                 send 231.7Mbps rcv_space:14600\n";

@@ -10,7 +10,7 @@ use tcpwhy::view::live::cell;
 use super::words;
 
 const KEYS: [(&str, &str); 11] = [
-    ("up, down, k, j", "choose a connection; PgUp, PgDn, Home, End"),
+    ("up, down, k, j", "choose a connection, or scroll; PgUp, PgDn, Home, End"),
     ("Enter", "the chosen connection: what shows it, what would help, graphs"),
     ("/", "only connections in whose ends, process or state this occurs"),
     ("i", "also connections with nothing to send"),
@@ -26,12 +26,13 @@ const KEYS: [(&str, &str); 11] = [
 const COLUMNS: &str = "held by: what holds the sender now, with the words of `tcpwhy explain`; `tcpwhy doc STATE` explains each. since: for how long, as far as was looked. rate: bits per second, of the larger direction. rtt: the smoothed round trip. last looks: a letter each, a dot where nothing was to be sent.";
 
 /// States that sockets show.
-const LETTERS: [State; 16] = [
+const LETTERS: [State; 17] = [
     State::ZeroWindow,
     State::RwndReader,
     State::RwndCap,
     State::Sndbuf,
     State::BandwidthSelfQueue,
+    State::LocalQdisc,
     State::CwndSlowStart,
     State::CwndAvoidance,
     State::CwndCachedSsthresh,
