@@ -89,8 +89,8 @@ fn graphs(frame: &mut Frame<'_>, connection: &Connection, area: Rect) {
             vec![
                 line("cwnd", 214, &|c| c.cwnd.into()),
                 line("ssthresh", 245, &|c| c.ssthresh.into()),
-                line("peer's window", 74, &window),
-                line("in flight", 220, &|c| c.unacked.into()),
+                line("window", 74, &window),
+                line("flight", 220, &|c| c.unacked.into()),
             ],
             Unit::Count,
         ),
@@ -130,7 +130,7 @@ impl Unit {
 
 fn graph(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Drawn], unit: Unit, from: f64) {
     let [names, area] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
-    frame.render_widget(legend(title, lines), names);
+    frame.render_widget(legend(title, lines, names.width), names);
     let values = lines.iter().flat_map(|line| line.points.iter().map(|point| point.1));
     let top = values.fold(0.0_f64, f64::max).max(1.0) * HEADROOM;
     let sets = lines.iter().filter(|line| !line.points.is_empty()).map(|line| {
@@ -149,12 +149,14 @@ fn graph(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Drawn], unit: 
 }
 
 /// A graph's name, and those of its lines in their colours.
-fn legend(title: &str, lines: &[Drawn]) -> Line<'static> {
-    let mut spans = vec![Span::styled(format!("     {title}: "), words::faint())];
+fn legend(title: &str, lines: &[Drawn], width: u16) -> Line<'static> {
+    let mut spans = vec![Span::styled(format!("{title}:"), words::faint())];
     for line in lines.iter().filter(|line| !line.points.is_empty()) {
-        let gap = if spans.len() > 1 { ", " } else { "" };
-        spans.push(Span::raw(gap));
+        spans.push(Span::raw(" "));
         spans.push(Span::styled(line.name, Style::new().fg(Color::Indexed(line.color))));
     }
+    // Above the graph's own left edge, if there is room.
+    let used: usize = spans.iter().map(Span::width).sum();
+    spans.insert(0, Span::raw(" ".repeat(usize::from(width).saturating_sub(used).min(5))));
     Line::from(spans)
 }

@@ -57,16 +57,20 @@ impl Screen {
     fn go(&mut self, code: KeyCode, seen: &Seen<'_>) {
         /// Ours: a screen of 24 rows but for the lines around.
         const PAGE: usize = 20;
+        /// Ours: the text of one connection is 15 lines at 40 columns.
+        const PART: usize = 5;
+        let page = if self.view == View::Detail { PART } else { PAGE };
         let (back, on) = match code {
             KeyCode::Up | KeyCode::Char('k') | KeyCode::Left => (1, 0),
             KeyCode::Down | KeyCode::Char('j') | KeyCode::Right => (0, 1),
-            KeyCode::PageUp => (PAGE, 0),
-            KeyCode::PageDown => (0, PAGE),
+            KeyCode::PageUp => (page, 0),
+            KeyCode::PageDown => (0, page),
             KeyCode::Home => (usize::MAX, 0),
             KeyCode::End => (0, usize::MAX),
             _ => return,
         };
-        if matches!(self.view, View::Table | View::Detail) {
+        let is_page = matches!(code, KeyCode::PageUp | KeyCode::PageDown);
+        if self.view == View::Table || self.view == View::Detail && !is_page {
             let shown = self.shown(seen);
             let at = self.cursor(&shown).saturating_sub(back).saturating_add(on);
             let each = shown.get(at.min(shown.len().saturating_sub(1)));
@@ -80,6 +84,16 @@ impl Screen {
 }
 
 impl Sort {
+    /// What the line of keys says of it.
+    pub(super) const fn label(self) -> &'static str {
+        match self {
+            Self::Hurts => "",
+            Self::Rate => "[by rate] ",
+            Self::RoundTrip => "[by round trip] ",
+            Self::Peer => "[by peer] ",
+        }
+    }
+
     const fn next(self) -> Self {
         match self {
             Self::Hurts => Self::Rate,

@@ -18,10 +18,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, seen: &Seen<'_>, area: Rect, scroll: u
     all.sort_by_key(|each| {
         (std::cmp::Reverse(part(each)), std::cmp::Reverse(each.drops), each.local)
     });
+    let (end, process) =
+        if area.width < 60 { (19, 0) } else { (24.max(area.width / 3).min(48), 15) };
     let rows = all.into_iter().skip(usize::from(scroll)).map(|each| {
         let owner = each.owner.and_then(|owner| seen.processes.get(&owner.pid));
         let row = Row::new([
-            Cell::new(words::end(each.local, 24)),
+            Cell::new(words::end(each.local, usize::from(end))),
             Cell::new(owner.map_or_else(String::new, |name| printable(name))),
             Cell::new(format!("{} of {}", each.accept_queue, each.accept_max)),
             Cell::new(each.drops.map_or_else(String::new, |drops| drops.to_string())),
@@ -36,10 +38,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, seen: &Seen<'_>, area: Rect, scroll: u
     let heads = ["listens at", "process", "accept queue", "drops"]
         .map(|head| Line::styled(head, words::faint()));
     let widths = [
-        Constraint::Length(24),
-        Constraint::Length(15),
-        Constraint::Length(14),
-        Constraint::Length(8),
+        Constraint::Length(end),
+        Constraint::Length(process),
+        Constraint::Length(12),
+        Constraint::Length(6),
     ];
     frame.render_widget(Table::new(rows, widths).header(Row::new(heads)), area);
 }

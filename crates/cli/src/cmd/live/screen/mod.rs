@@ -110,7 +110,7 @@ impl Screen {
             View::Totals(by) => totals::draw(frame, seen, body, by, self.scroll),
             View::Help => help::draw(frame, body, self.scroll),
         }
-        frame.render_widget(self.foot(), foot);
+        frame.render_widget(self.foot(foot.width), foot);
     }
 
     /// What is looked at, and how many connections are how.
@@ -123,23 +123,33 @@ impl Screen {
                 None => idle += 1,
             }
         }
-        let counts = if area.width < 60 {
-            format!("{still} standing still, {held} held")
-        } else {
-            format!("{still} standing still, {held} held, {idle} with nothing to send")
-        };
         let paused = if self.is_paused { "  paused" } else { "" };
+        // The longest of these that there is room for.
+        let counts = [
+            format!("{still} standing still, {held} held, {idle} with nothing to send"),
+            format!("{still} standing still, {held} held"),
+            format!("{still} still, {held} held"),
+        ];
+        let room = usize::from(area.width).saturating_sub(paused.len());
+        let title = format!("{}  ", seen.title);
+        let (title, counts) = counts
+            .iter()
+            .map(|counts| (title.as_str(), counts))
+            .chain(counts.iter().map(|counts| ("", counts)))
+            .find(|(title, counts)| title.chars().count() + counts.len() <= room)
+            .unwrap_or(("", &counts[2]));
         let bold = Style::new().add_modifier(Modifier::BOLD);
         let said = seen.said.last().filter(|_| area.width >= 100);
         let mut spans =
-            vec![Span::styled(format!("{}  ", seen.title), bold), Span::raw(counts + paused)];
+            vec![Span::styled(title.to_owned(), bold), Span::raw(format!("{counts}{paused}"))];
         if let Some(said) = said {
             spans.push(Span::styled(format!("  {said}"), words::faint()));
         }
         Line::from(spans)
     }
 
-    fn foot(&self) -> Line<'static> {
+    /// The keys that there is room for.
+    fn foot(&self, width: u16) -> Line<'static> {
         if self.is_typing {
             return Line::from(format!("/{}_  Enter keeps it, Esc drops it", self.filter));
         }
@@ -147,21 +157,28 @@ impl Screen {
             View::Table => {
                 "? help  Enter detail  / filter  s sort  i idle  l listeners  t totals  q quit"
             }
-            View::Detail => "? help  Esc back  arrows: next connection  q quit",
-            View::Totals(_) => "? help  t next  Esc back  q quit",
-            View::Listeners | View::Help => "Esc back  q quit",
+            View::Detail => "? help  Esc back  arrows next  PgDn scroll  q quit",
+            View::Totals(_) => "? help  t next  arrows scroll  Esc back  q quit",
+            View::Listeners | View::Help => "Esc back  arrows scroll  q quit",
         };
+        let sort = if self.view == View::Table { self.sort.label() } else { "" };
         let filter =
             if self.filter.is_empty() { String::new() } else { format!("[/{}] ", self.filter) };
-        Line::styled(filter + keys, words::faint())
+        let mut line = format!("{filter}{sort}");
+        for key in keys.split("  ") {
+            let gap = if line.is_empty() || line.ends_with(' ') { "" } else { "  " };
+            if line.chars().count() + gap.len() + key.len() > usize::from(width) {
+                break;
+            }
+            line = line + gap + key;
+        }
+        Line::styled(line, words::faint())
     }
 
     /// The connections that are shown, in their order.
     fn shown<'a>(&self, seen: &Seen<'a>) -> Vec<&'a Connection> {
         let mut all = seen.connections.clone();
-        all.retain(|each| {
-            (self.shows_idle || each.held.is_some() || each.lags()) && self.matches(seen, each)
-        });
+        all.retain(|each| (self.shows_idle || is_told(each)) && self.matches(seen, each));
         match self.sort {
             Sort::Hurts => {}
             Sort::Rate => all.sort_by_key(|each| std::cmp::Reverse(words::rate_of(each))),
@@ -190,4 +207,9 @@ impl Screen {
         let filter = self.filter.to_lowercase();
         words.iter().any(|word| word.to_lowercase().contains(&filter))
     }
+}
+
+/// Whether something holds it, or its own program lags.
+fn is_told(connection: &Connection) -> bool {
+    connection.held.is_some() || connection.lags()
 }

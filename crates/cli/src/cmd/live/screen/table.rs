@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Cell, Paragraph, Row, Table};
+use ratatui::widgets::{Cell, Paragraph, Row, Table, Wrap};
 use tcpwhy::live::Connection;
 
 use super::{Screen, Seen, words};
@@ -67,14 +67,19 @@ impl Screen {
     pub(super) fn table(&mut self, frame: &mut Frame<'_>, seen: &Seen<'_>, area: Rect) {
         let shown = self.shown(seen);
         if shown.is_empty() {
-            let why = match (self.filter.is_empty(), self.shows_idle) {
-                (false, _) => "No connection matches the filter.",
-                (true, true) => "No connection is open.",
-                (true, false) => {
+            let matching = seen.connections.iter().filter(|each| self.matches(seen, each));
+            let why = match (self.filter.is_empty(), self.shows_idle, matching.count()) {
+                (false, _, 0) => "No connection matches the filter.",
+                (true, true, _) => "No connection is open.",
+                (false, ..) => {
+                    "Nothing holds what matches the filter. i shows those with nothing to send."
+                }
+                (true, false, _) => {
                     "Nothing holds any connection. i shows those with nothing to send."
                 }
             };
-            return frame.render_widget(Paragraph::new(why), area);
+            let why = Paragraph::new(why).wrap(Wrap { trim: false });
+            return frame.render_widget(why, area);
         }
         let at = self.cursor(&shown);
         let rows = usize::from(area.height.saturating_sub(1)).max(1);

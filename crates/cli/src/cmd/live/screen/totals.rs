@@ -96,7 +96,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, seen: &Seen<'_>, area: Rect, by: By, s
     });
     let heads = [by.head(), "open", "held", "still", "sent", "recv", "resent"];
     let heads = heads.map(|head| Line::styled(head, words::faint()));
-    let first = if area.width < 60 { 15 } else { 40.min(area.width / 2) };
-    let widths = [first, 6, 5, 5, 6, 6, 6].map(Constraint::Length);
+    let widths = if area.width < 60 {
+        // Room for an IPv4 address: the rates go.
+        [15, 5, 5, 5, 0, 0, 6]
+    } else {
+        [40.min(area.width - 40), 6, 5, 5, 6, 6, 6]
+    };
+    let widths = widths.map(Constraint::Length);
     frame.render_widget(Table::new(rows, widths).header(Row::new(heads)), area);
 }
