@@ -33,7 +33,7 @@ use crate::report::{Connection, Direction, Finding, Severity, State};
 /// The mean payload of a segment up to which it may be a key or a device's reading. Ours: a key's byte, framed and
 /// encrypted.
 const TYPED_BYTES: u64 = 64;
-/// The mean wait from which on no processor made these. Ours: with [`TYPED_BYTES`] 51 kbit/s, a serial line's rate.
+/// The mean wait for each from which on no processor made these. Ours: with [`TYPED_BYTES`] 51 kbit/s, a serial line's rate.
 const TYPED_NS: i64 = 10_000_000;
 
 pub(super) const RULE: Rule = Rule {
@@ -47,8 +47,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let held = case.held(|state| state == State::App);
         let other = may_be_holes(case, held.limits.len()) || super::scale_lost::explains(case);
-        let waits = held.limits.len();
-        if !held.is_worth_naming() || other || is_typed(case.direction, held.time_ns(), waits) {
+        if !held.is_worth_naming() || other || is_typed(case.direction, held.time_ns()) {
             return None;
         }
         let sender = case.sender();
@@ -66,10 +65,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
 }
 
 /// Whether the program sends a few bytes at a time as they come to be, as of a keyboard.
-fn is_typed(direction: &Direction, silent_ns: i64, waits: usize) -> bool {
-    let waits = i64::try_from(waits).unwrap_or(i64::MAX);
+fn is_typed(direction: &Direction, silent_ns: i64) -> bool {
+    let pieces = i64::try_from(direction.segments).unwrap_or(i64::MAX);
     let is_tiny = direction.bytes <= direction.segments.saturating_mul(TYPED_BYTES);
-    is_tiny && silent_ns >= waits.saturating_mul(TYPED_NS)
+    is_tiny && silent_ns >= pieces.saturating_mul(TYPED_NS)
 }
 
 /// Whether each of this many silences may be a loss before this capture point: away from the sender's host the

@@ -390,7 +390,7 @@ mod tests {
             ),
         ]);
         let held = seen.held.as_ref().expect("held");
-        assert_eq!((held.state, held.sure), (State::RwndReader, Sure::Likely));
+        assert_eq!((held.state, held.sure), (State::RwndReader, Sure::Possible));
         assert_eq!(seen.sent_bps, Some(7_200_000));
         let times = times(&seen);
         // Both looks found the window full: the ticks that the account misses are the window's, too.
