@@ -11,7 +11,7 @@ use tcpwhy::report::Report;
 
 use crate::cmd::{check, explain, predict, whatif};
 use crate::commands::{Command, Flags};
-use crate::exit::Refused;
+use crate::exit::{Refused, Told};
 use crate::options::{Options, OptionsError, Parquet, Surroundings};
 use crate::read::{Input, Progress};
 use crate::{page, tables};
@@ -66,6 +66,15 @@ pub fn predict(words: &[OsString]) -> Result<Asked<String>, Refused> {
 /// # Errors
 /// The words make no sense, or the capture cannot be read.
 pub fn whatif(words: &[OsString], stop: &AtomicBool) -> Result<Asked<String>, Refused> {
+    let Asked { answer, remarks } = whatif_told(words, stop)?;
+    Ok(Asked { answer: answer.json, remarks })
+}
+
+/// The same in both forms.
+///
+/// # Errors
+/// The words make no sense, or the capture cannot be read.
+pub fn whatif_told(words: &[OsString], stop: &AtomicBool) -> Result<Asked<Told>, Refused> {
     let Command::Whatif(flags) = parsed("whatif", words)? else { return Err(other("whatif")) };
     with_remarks(|say| whatif::asked(&flags, stop, say))
 }
@@ -76,6 +85,14 @@ pub fn whatif(words: &[OsString], stop: &AtomicBool) -> Result<Asked<String>, Re
 /// # Errors
 /// The words make no sense, or what they name cannot be read.
 pub fn check(words: &[OsString]) -> Result<Vec<String>, Refused> {
+    Ok(check_told(words)?.into_iter().map(|told| told.json).collect())
+}
+
+/// The same in both forms.
+///
+/// # Errors
+/// The words make no sense, or what they name cannot be read.
+pub fn check_told(words: &[OsString]) -> Result<Vec<Told>, Refused> {
     let Command::Check(flags) = parsed("check", words)? else { return Err(other("check")) };
     check::asked(&flags).map_err(|error| Refused::unreadable(format!("{error:#}")))
 }

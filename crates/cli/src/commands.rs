@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cmd::{check, doc, generate, lab, live, predict, record, repro, summary, whatif};
+use crate::cmd::{check, doc, generate, lab, live, mcp, predict, record, repro, summary, whatif};
 use crate::flags::ExplainFlags;
 
 /// The version, with commit and date of its source where it was built to be given away.
@@ -60,6 +60,9 @@ pub enum Command {
     Repro(repro::ReproFlags),
     /// Print an empty page for the browser: captures dropped on it are explained there, and nothing is uploaded
     Page,
+    /// Answer an assistant's questions about captures, by the Model Context Protocol
+    #[command(after_help = mcp::AFTER)]
+    Mcp(mcp::McpFlags),
     /// Explain a finding, a check, a state, a term, a kernel setting, a route metric or a socket option
     Doc(doc::DocFlags),
     /// Print manual pages, completions for shells, and the schemas of answers

@@ -24,6 +24,15 @@ pub enum Exit {
     OfCommand(u8),
 }
 
+/// An answer in both forms.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Told {
+    /// For people, 100 columns wide.
+    pub text: String,
+    /// For programs.
+    pub json: String,
+}
+
 /// Why a command has no answer, and how it ends.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{why}")]

@@ -17,6 +17,7 @@ pub mod fail;
 pub mod filter;
 pub mod flags;
 mod graphs;
+pub mod mcp;
 pub mod metrics;
 mod number;
 pub mod options;
@@ -114,6 +115,7 @@ fn carry_out(command: Command, around: &Surroundings) -> Exit {
         Command::Summary(flags) => cmd::summary::run(&flags, around),
         Command::Generate(flags) => cmd::generate::run(&flags, whole_command()),
         Command::Page => cmd::page::run(),
+        Command::Mcp(flags) => mcp::run(&flags),
         Command::Doc(flags) => cmd::doc::run(&flags, around),
     })
 }

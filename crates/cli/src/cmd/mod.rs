@@ -7,6 +7,7 @@ pub mod generate;
 mod hosts;
 pub mod lab;
 pub mod live;
+pub mod mcp;
 mod one;
 pub mod page;
 pub mod predict;

@@ -19,7 +19,7 @@ use tcpwhy::host::view::{HostOptions, render, title};
 use tcpwhy::host::{Finding, Judgement, Seen, Severity, doc, judge, script};
 
 use crate::cmd::hosts::{self, Form};
-use crate::exit::Exit;
+use crate::exit::{Exit, Told};
 use crate::flags::ExplainFlags;
 use crate::options::{Options, Surroundings};
 use crate::read::{Input, Kind, kind};
@@ -111,30 +111,35 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     Ok(if judged.findings.iter().any(is_grave) { Exit::Found } else { Exit::Analysed })
 }
 
-/// What was found about the host or hosts of a text, or else this one, as JSON; for a program that asks.
+/// What was found about the host or hosts of a text, or else this one; for a program that asks.
 ///
 /// # Errors
 /// The text cannot be read, or the host not be looked at.
-pub(crate) fn asked(flags: &CheckFlags) -> anyhow::Result<Vec<String>> {
+pub(crate) fn asked(flags: &CheckFlags) -> anyhow::Result<Vec<Told>> {
     if let Some(path) = &flags.file {
-        return hosts::of(&Input::named(path))?.iter().map(hosts::Host::json).collect();
+        let told = |host: &hosts::Host| {
+            let text = host.in_words(&judge(&host.snapshot), PLAIN);
+            Ok(Told { text, json: host.json()? })
+        };
+        return hosts::of(&Input::named(path))?.iter().map(told).collect();
     }
     let snapshot = here::looked_at(flags, flags.apart.filter(|apart| !apart.is_zero()), None)?;
-    Ok(vec![hosts::json(&snapshot, &judge(&snapshot), None, &[])?])
+    let judged = judge(&snapshot);
+    let text = render(&snapshot, &judged, PLAIN);
+    Ok(vec![Told { text, json: hosts::json(&snapshot, &judged, None, &[])? }])
 }
 
 /// Writes a page of what was found about hosts.
 fn in_a_page(to: &Path, hosts: impl Iterator<Item = (String, Snapshot)>) -> anyhow::Result<()> {
-    let options = HostOptions { width: PAGE, color: false, all: false };
     let report = page::no_packets();
     let shown = hosts.fold(page::shown(&report), |shown, (title, snapshot)| {
-        shown.with_text(title, render(&snapshot, &judge(&snapshot), options))
+        shown.with_text(title, render(&snapshot, &judge(&snapshot), PLAIN))
     });
     output::unless_seen_enough(page::write(shown, to)).context("cannot write the page")
 }
 
-/// Columns of the text on a page. Ours: a screen of 1,000 pixels.
-const PAGE: usize = 100;
+/// The text on a page, and of an answer. Ours: a screen of 1,000 pixels.
+const PLAIN: HostOptions = HostOptions { width: 100, color: false, all: false };
 
 /// Whether a host is to be judged and nothing else is asked.
 const fn is_plain_judgement(flags: &CheckFlags) -> bool {

@@ -12,7 +12,7 @@ use tcpwhy::capture::listing::is_of_listing;
 use tcpwhy::host::paste::{self, Notes, Part};
 use tcpwhy::host::snapshot::{Look, Snapshot};
 use tcpwhy::host::view::{HostOptions, heading, render};
-use tcpwhy::host::{Finding, Severity, judge};
+use tcpwhy::host::{Finding, Judgement, Severity, judge};
 use tcpwhy::view::live;
 
 use crate::exit::Exit;
@@ -146,6 +146,11 @@ impl Host {
         json(&self.snapshot, &judge(&self.snapshot), self.name.as_deref(), &self.files)
     }
 
+    /// What was found about it, in words.
+    pub(crate) fn in_words(&self, judged: &Judgement, options: HostOptions) -> String {
+        sockets(&self.snapshot, options) + &render(&self.snapshot, judged, options)
+    }
+
     /// What it is called where several are listed.
     pub(crate) fn called(self) -> String {
         self.name.unwrap_or_else(|| self.files.join(", "))
@@ -221,8 +226,7 @@ pub(crate) fn answer(hosts: &[Host], form: Form) -> anyhow::Result<Exit> {
             let files = if is_headed { &*host.files } else { &[] };
             json(&host.snapshot, &judged, host.name.as_deref(), files)?
         } else {
-            let told =
-                sockets(&host.snapshot, form.text) + &render(&host.snapshot, &judged, form.text);
+            let told = host.in_words(&judged, form.text);
             let gap = if at > 0 || form.is_below { "\n" } else { "" };
             let title = printable(&host.title());
             let title = if is_headed { heading(&title, form.text) } else { String::new() };

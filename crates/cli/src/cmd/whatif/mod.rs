@@ -15,7 +15,7 @@ use tcpwhy_model::whatif::{Refusal, Remedies, Study, Tried};
 use super::one;
 use super::predict::grid::{self, Axis};
 use super::signals::stop_on_signals;
-use crate::exit::{Exit, Refused};
+use crate::exit::{Exit, Refused, Told};
 use crate::read::Input;
 use crate::{choose, complain, number, output, page};
 
@@ -105,7 +105,7 @@ fn studied(
     Ok((connection, study))
 }
 
-/// The answer as JSON, or the scenario that was fitted, for a program that asks.
+/// The answer, or in its place the scenario that was fitted, for a program that asks.
 ///
 /// # Errors
 /// The capture cannot be read, or a change makes no sense.
@@ -113,14 +113,16 @@ pub(crate) fn asked(
     flags: &WhatifFlags,
     stop: &AtomicBool,
     remarked: &mut dyn FnMut(&str),
-) -> Result<String, Refused> {
+) -> Result<Told, Refused> {
     let (connection, study) = studied(flags, &Input::named(&flags.file), stop, remarked)?;
     if flags.scenario {
-        return Ok(study.fit.scenario(1));
+        let scenario = study.fit.scenario(1);
+        return Ok(Told { text: scenario.clone(), json: scenario });
     }
     let rows = rows(flags, &study).map_err(|error| Refused::usage(format!("{error:#}")))?;
     rows.stopped.as_deref().into_iter().for_each(remarked);
-    table::json(&connection, &study, &rows).map_err(Refused::unreadable)
+    let json = table::json(&connection, &study, &rows).map_err(Refused::unreadable)?;
+    Ok(Told { text: table::text(&connection, &study, &rows), json })
 }
 
 /// Writes a page of the connection, which begins with the change that was asked for.
