@@ -12,6 +12,10 @@ def main() -> int:
     """Runs the command line of this process; its exit status."""
     # As every command has it: Python's own handler would wait until the command ends.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.argv[1:2] == ["fleet"]:
+        from . import fleet
+
+        return fleet.main(sys.argv[2:])
     words = ["tcpwhy", *sys.argv[1:]]
     return _native.command(words, sys.executable, ["-I", "-m", "tcpwhy"])
 

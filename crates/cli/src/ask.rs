@@ -8,12 +8,20 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Parser;
 use tcpwhy::report::Report;
+use tcpwhy::session::{Cut, Joined};
+use tcpwhy::tracker::Config;
+#[cfg(feature = "tables")]
+use tcpwhy::{answer, evidence};
+#[cfg(feature = "tables")]
+use tcpwhy_model::whatif::advise;
+#[cfg(feature = "tables")]
+use tcpwhy_tables::{Writer, Written};
 
 use crate::cmd::{check, explain, predict, whatif};
 use crate::commands::{Command, Flags};
 use crate::exit::{Refused, Told};
 use crate::options::{Options, OptionsError, Parquet, Surroundings};
-use crate::read::{Input, Progress};
+use crate::read::{Input, Progress, SamePackets, Takes, by_first_packet, read_apart};
 use crate::{page, tables};
 
 /// An answer, and what is to be said beside it.
@@ -116,6 +124,47 @@ pub fn write_tables(
 ) -> anyhow::Result<String> {
     let captures = report.captures.iter().map(|capture| Input::named(Path::new(&capture.source)));
     tables::write(report, &Parquet { folder, host, captures: captures.collect() })
+}
+
+/// The places of captures in the order in which they were begun.
+///
+/// # Errors
+/// The places of two that hold the same packets, which are no parts of one capture.
+pub fn in_order(paths: &[PathBuf]) -> Result<Vec<usize>, SamePackets> {
+    let named = |path: &PathBuf| Input::named(path);
+    let ordered = by_first_packet(paths.iter().map(named).collect())?;
+    let place = |input: &Input| paths.iter().position(|path| *input == named(path));
+    Ok(ordered.iter().filter_map(place).collect())
+}
+
+/// Reads a capture for an analysis elsewhere: hands on its pieces; what it holds beside them.
+pub fn cut(path: &Path, stop: &AtomicBool, take: &mut Takes<'_>) -> Cut {
+    read_apart(&Input::named(path), stop, take)
+}
+
+/// A run over captures that were cut.
+pub fn joined() -> Joined {
+    Joined::new(Config { predicts: true, ..Config::default() })
+}
+
+/// Writes the tables of captures that were cut, as [`write_tables`] does under the name of this `run`.
+///
+/// # Errors
+/// A file cannot be written, or a name would be no folder's.
+#[cfg(feature = "tables")]
+pub fn write_joined(
+    joined: Joined,
+    folder: &Path,
+    run: &str,
+    host: Option<&str>,
+) -> anyhow::Result<Written> {
+    let mut report = joined.finish();
+    evidence::apply(&mut report, &[]);
+    advise(&mut report);
+    answer::fill(&mut report);
+    let mut writer = Writer::begin(folder, run, host)?;
+    writer.push(&report.connections)?;
+    Ok(writer.finish()?)
 }
 
 /// The flags of a command.

@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cmd::{check, doc, generate, lab, live, mcp, predict, record, repro, summary, whatif};
+use crate::cmd::{
+    check, doc, fleet, generate, lab, live, mcp, predict, record, repro, summary, whatif,
+};
 use crate::flags::ExplainFlags;
 
 /// The version, with commit and date of its source where it was built to be given away.
@@ -56,6 +58,9 @@ pub enum Command {
     /// Rank what to change where, over a folder of tables
     #[command(after_help = summary::AFTER)]
     Summary(summary::SummaryFlags),
+    /// Explain the captures of many hosts into tables, here or on a Spark cluster (with the Python module)
+    #[command(after_help = fleet::AFTER)]
+    Fleet(fleet::FleetFlags),
     /// Print a captured connection as a packetdrill script
     Repro(repro::ReproFlags),
     /// Print an empty page for the browser: captures dropped on it are explained there, and nothing is uploaded

@@ -113,6 +113,7 @@ fn carry_out(command: Command, around: &Surroundings) -> Exit {
         Command::Repro(flags) => cmd::repro::run(&flags),
         Command::Whatif(flags) => cmd::whatif::run(&flags),
         Command::Summary(flags) => cmd::summary::run(&flags, around),
+        Command::Fleet(flags) => return cmd::fleet::run(&flags),
         Command::Generate(flags) => cmd::generate::run(&flags, whole_command()),
         Command::Page => cmd::page::run(),
         Command::Mcp(flags) => mcp::run(&flags),

@@ -3,6 +3,7 @@
 //! Questions come as the words of the command line, and answers go as JSON or as Arrow tables by the `PyCapsule`
 //! interface. Python's lock is released while tcpwhy works; Ctrl-C is heard meanwhile.
 
+mod apart;
 mod question;
 mod report;
 mod table;
@@ -15,6 +16,8 @@ use tcpwhy_cli::cmd::lab;
 
 #[pymodule(name = "_native")]
 mod native {
+    #[pymodule_export]
+    use super::apart::{Cutting, Joining, cut, in_order};
     #[pymodule_export]
     use super::command;
     #[pymodule_export]

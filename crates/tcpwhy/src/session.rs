@@ -8,9 +8,11 @@
 //! A session does all the work where it is called. Who shares the work among threads drives what it is made
 //! of: an [`Intake`] that reads, a [`Tracker`] that follows, and the tracker's analysts.
 
+mod apart;
 mod aside;
 mod intake;
 
+pub use apart::{Cut, Joined};
 pub use intake::Intake;
 
 use crate::capture::CaptureError;

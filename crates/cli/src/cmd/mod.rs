@@ -3,6 +3,7 @@
 pub mod check;
 pub mod doc;
 pub mod explain;
+pub mod fleet;
 pub mod generate;
 mod hosts;
 pub mod lab;

@@ -10,6 +10,7 @@
 //! block for hours on a quiet pipe; the caller's thread never does, so progress is drawn and Ctrl-C is heard meanwhile.
 //! Buffers go round between the two threads: memory stays at [`AHEAD`] chunks whatever the input unpacks to.
 
+mod apart;
 mod attached;
 mod board;
 mod confined;
@@ -35,10 +36,12 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use tcpwhy::capture::CaptureError;
 use tcpwhy::evidence::Evidence;
 use tcpwhy::report::Report;
 use tcpwhy::tracker::Config;
 
+pub use apart::{Takes, read_apart};
 pub use confined::confined;
 pub use evidence::read_evidence;
 pub use input::Input;
@@ -137,14 +140,26 @@ pub fn read_all(
     report
 }
 
+/// Who takes a capture's bytes.
+trait Taker {
+    /// Takes the next.
+    fn push(&mut self, bytes: &[u8]) -> Result<(), CaptureError>;
+}
+
+impl Taker for Run {
+    fn push(&mut self, bytes: &[u8]) -> Result<(), CaptureError> {
+        Self::push(self, bytes)
+    }
+}
+
 /// Moves one source's chunks into the run, to its end, its first damage, or the stop.
 ///
 /// Gives what went wrong outside the capture's own format.
-fn feed(
-    run: &mut Run,
+fn feed<T: Taker>(
+    run: &mut T,
     source: Source,
     watch: &mut Watch<'_>,
-    tick: &mut dyn FnMut(&mut Run),
+    tick: &mut dyn FnMut(&mut T),
 ) -> Option<String> {
     loop {
         match source.chunks.recv_timeout(TICK) {
@@ -172,12 +187,12 @@ fn feed(
 }
 
 /// Moves a plain file into the run, as [`feed`] does; `taken` counts its bytes.
-fn feed_plain(
-    run: &mut Run,
+fn feed_plain<T: Taker>(
+    run: &mut T,
     file: File,
     taken: &AtomicU64,
     watch: &mut Watch<'_>,
-    tick: &mut dyn FnMut(&mut Run),
+    tick: &mut dyn FnMut(&mut T),
 ) -> Option<String> {
     let mut plain = Plain::new(file);
     loop {

@@ -27,7 +27,8 @@ use super::input::Input;
 )]
 pub struct SamePackets {
     first: String,
-    second: String,
+    /// The name of the one that began later.
+    pub second: String,
     same_times: bool,
 }
 

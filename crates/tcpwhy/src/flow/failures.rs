@@ -212,6 +212,11 @@ fn method(payload: &[u8]) -> Option<&'static [u8]> {
     METHODS.into_iter().find(|method| payload.starts_with(method))
 }
 
+/// Whether `payload` begins as an HTTP/1 message does, of which more than that may be read.
+pub(crate) fn begins_message(payload: &[u8]) -> bool {
+    method(payload).is_some() || payload.starts_with(b"HTTP/1.")
+}
+
 /// The status of the response that `payload` begins with (RFC 9112 section 4).
 fn status(payload: &[u8]) -> Option<u16> {
     let line = payload.get(..STATUS_LEN)?;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use crate::capture::{self, Frame, QualityKind};
 use crate::dns::Names;
 use crate::icmp::Errors;
+use crate::packed::{self, Odd, Packed};
 use crate::report::{Capture, Quality, Skipped};
-use crate::wire::{self, IcmpError, Skip};
+use crate::wire::{self, Datagram, IcmpError, Skip};
 
 /// What is set aside while segments go to the tracker.
 #[derive(Debug, Default)]
@@ -25,7 +26,13 @@ pub(super) struct Aside {
     pub(super) attachments: BTreeMap<(usize, String), Vec<u8>>,
     /// Captures that have ended.
     ended: usize,
+    /// What was heard, to be heard again elsewhere, where that is asked for.
+    pub(super) log: Option<Vec<u8>>,
 }
+
+/// What an entry of the log is.
+const ERROR: u8 = 0;
+const DATAGRAM: u8 = 1;
 
 impl Aside {
     /// A frame that gave no segment; the ICMP error about TCP in it, if it holds one.
@@ -40,6 +47,10 @@ impl Aside {
         if skip == Skip::NotTcp
             && let Some(datagram) = wire::name_datagram(frame)
         {
+            if let Some(log) = &mut self.log {
+                log.push(DATAGRAM);
+                packed::put_datagram(log, &datagram);
+            }
             self.names.take(&datagram);
         }
         None
@@ -48,7 +59,32 @@ impl Aside {
     /// An ICMP error about TCP.
     pub(super) fn hear(&mut self, error: &IcmpError) {
         self.heard += 1;
+        if let Some(log) = &mut self.log {
+            log.push(ERROR);
+            packed::put_error(log, error);
+        }
         self.errors.take(error);
+    }
+
+    /// Hears what was heard in a capture behind so many frames.
+    pub(super) fn hear_again(&mut self, log: &[u8], before: u64) -> Result<(), Odd> {
+        let mut log = Packed(log);
+        while !log.is_empty() {
+            match log.byte()? {
+                ERROR => {
+                    let error = packed::error(&mut log)?;
+                    self.errors
+                        .take(&IcmpError { frame: error.frame.wrapping_add(before), ..error });
+                }
+                DATAGRAM => {
+                    let datagram = packed::datagram(&mut log)?;
+                    let frame = datagram.frame.wrapping_add(before);
+                    self.names.take(&Datagram { frame, ..datagram });
+                }
+                _ => return Err(Odd),
+            }
+        }
+        Ok(())
     }
 
     /// Counts something that is no frame.

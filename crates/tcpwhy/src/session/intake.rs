@@ -16,12 +16,12 @@ use tcpwhy_words::units::{Duration, Time};
 #[derive(Debug, Default)]
 pub struct Intake {
     reader: Reader,
-    captures: Vec<Capture>,
-    aside: Aside,
-    frames_before: u64,
-    packets: u64,
+    pub(super) captures: Vec<Capture>,
+    pub(super) aside: Aside,
+    pub(super) frames_before: u64,
+    pub(super) packets: u64,
     /// Packet listings among the captures, and those of them that do not tell the date.
-    listings: u64,
+    pub(super) listings: u64,
     undated: u64,
     /// What the listings among them print instead of addresses.
     names: Names,
@@ -74,8 +74,14 @@ impl Intake {
     /// # Panics
     /// Without an [`Intake::begin`] before it.
     pub fn end(&mut self, tracker: &mut Tracker) -> Result<(), CaptureError> {
-        let result = self.read(None, tracker);
+        let result = self.close(tracker);
         tracker.catch_up();
+        result
+    }
+
+    /// Ends the capture begun last.
+    pub(super) fn close(&mut self, to: &mut impl Follow) -> Result<(), CaptureError> {
+        let result = self.read(None, to);
         if let Some(listing) = self.reader.listing() {
             self.listings += 1;
             self.undated += u64::from(!listing.clock().has_date());
@@ -244,7 +250,11 @@ impl Intake {
     }
 
     /// Takes the next bytes, or the end.
-    fn read(&mut self, bytes: Option<&[u8]>, to: &mut impl Follow) -> Result<(), CaptureError> {
+    pub(super) fn read(
+        &mut self,
+        bytes: Option<&[u8]>,
+        to: &mut impl Follow,
+    ) -> Result<(), CaptureError> {
         let Self { reader, aside, frames_before, clock, longest, .. } = self;
         let frames_before = *frames_before;
         let (packets, segments) = (0, 0);

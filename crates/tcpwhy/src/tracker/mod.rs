@@ -10,6 +10,7 @@ mod batch;
 mod bench;
 mod key;
 mod lanes;
+mod piece;
 mod shard;
 mod starts;
 
@@ -19,6 +20,7 @@ pub use bench::Bench;
 use bench::Desk;
 use key::Key;
 pub use lanes::{Batches, LANES, Lane};
+pub use piece::{Cutter, Odd};
 use shard::Shard;
 
 pub use crate::analysis::{Analyst, Begun, Keep, Part, Sums};
