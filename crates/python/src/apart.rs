@@ -83,7 +83,7 @@ impl Cutting {
 impl Drop for Cutting {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Whoever sends is told so.
+        // Whoever sends sees that.
         drop(self.pieces.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn put_some(out: &mut Vec<u8>, number: Option<u64>) {
     put(out, number.map_or(0, |number| number + 1));
 }
 
-/// A length and so many bytes.
+/// A length, and the bytes.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);

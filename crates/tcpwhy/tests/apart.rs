@@ -82,7 +82,7 @@ fn captures() -> Vec<PathBuf> {
     found
 }
 
-/// A classic capture as so many files.
+/// A classic capture as a number of `files`.
 fn rotated(capture: &[u8], files: usize) -> Option<Vec<Vec<u8>>> {
     let little =
         matches!(capture.first_chunk()?, [0xd4, 0xc3, 0xb2, 0xa1] | [0x4d, 0x3c, 0xb2, 0xa1]);

@@ -212,7 +212,7 @@ fn method(payload: &[u8]) -> Option<&'static [u8]> {
     METHODS.into_iter().find(|method| payload.starts_with(method))
 }
 
-/// Whether `payload` begins as an HTTP/1 message does, of which more than that may be read.
+/// Whether `payload` begins as an HTTP/1 message does, whose head may be read.
 pub(crate) fn begins_message(payload: &[u8]) -> bool {
     method(payload).is_some() || payload.starts_with(b"HTTP/1.")
 }

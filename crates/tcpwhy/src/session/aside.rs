@@ -66,7 +66,7 @@ impl Aside {
         self.errors.take(error);
     }
 
-    /// Hears what was heard in a capture behind so many frames.
+    /// Hears what was heard in a capture that `before` frames precede.
     pub(super) fn hear_again(&mut self, log: &[u8], before: u64) -> Result<(), Odd> {
         let mut log = Packed(log);
         while !log.is_empty() {

@@ -147,7 +147,7 @@ fn put_options(out: &mut Vec<u8>, options: &Options) {
     out.push(options.len);
 }
 
-/// How much was captured, and the bytes of it that are told.
+/// How much was captured, and the bytes of it that go on.
 fn put_payload(out: &mut Vec<u8>, segment: &Segment<'_>, said: &mut Said) {
     put(out, segment.payload.len() as u64);
     let mut upto = 0;

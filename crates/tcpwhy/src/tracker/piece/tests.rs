@@ -126,7 +126,7 @@ proptest! {
 fn application_bytes_stay_behind() {
     let body = [7; 1448];
     assert_eq!(goes_on(&body, 0), [FILLED; 1448]);
-    assert_eq!(goes_on(&body[..16], 0), body[..16], "so few are told");
+    assert_eq!(goes_on(&body[..16], 0), body[..16], "short ones go on whole");
 }
 
 #[test]

@@ -2,13 +2,15 @@
 //!
 //! Application bytes are most of a capture, and only a few are ever read: the head of an HTTP/1 message
 //! (`flow::{requests, promise, failures}`), the headers of TLS records and alerts (`flow::tls`), and the hellos at the start of a
-//! stream (`flow::hello`). Those go on; every other byte goes on as [`FILLED`], of which none of these readers makes
+//! stream (`flow::hello`). Those go on; every other byte goes on as [`FILLED`], and none of these readers makes
 //! anything.
+//!
+//! Left out: extensions of a hello that claim to go on behind their record.
 
 use crate::flow::failures;
 use tcpwhy_words::units::Seq;
 
-/// What stands for a byte that is left out. It begins no record, no method and no status line, and as a record's second
+/// What goes on for a byte that is left out. It begins no record, no method and no status line, and as a record's second
 /// byte of length it makes the record too long.
 pub(super) const FILLED: u8 = 0xff;
 
@@ -17,11 +19,11 @@ const HEADER: usize = 5;
 const ALERT: usize = 7;
 /// RFC 5246 section 6.2.3: the longest record.
 const LONGEST: usize = (1 << 14) + 2048;
-/// Bytes of a stream in which a hello stands, as `flow::hello` puts them together.
+/// Bytes of a stream in which a hello lies, as `flow::hello` puts them together.
 const HELLO: i32 = 8 << 10;
 /// Bytes of a request in which its host is looked for, and the longest method.
 const HEAD: usize = 1024 + 16;
-/// A shorter payload is told whole.
+/// A shorter payload goes on whole.
 const SHORT: usize = 16;
 /// A stream that is so far on does not come back to its start. Half of what the numbers can tell.
 const FAR: i32 = 1 << 30;
@@ -30,7 +32,7 @@ const FAR: i32 = 1 << 30;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Start {
     at: Option<Seq>,
-    /// Bytes of it that are told whole.
+    /// Bytes of it that go on whole.
     whole: i32,
 }
 
@@ -65,7 +67,7 @@ impl Start {
     }
 }
 
-/// Calls `each` with the parts of `payload`, whose first byte is `seq`, that are told: from where, and which bytes.
+/// Calls `each` with the parts of `payload`, whose first byte is `seq`, that go on: from where, and which bytes.
 pub(super) fn told<'a>(
     payload: &'a [u8],
     seq: Seq,
@@ -85,7 +87,7 @@ pub(super) fn told<'a>(
     if upto > 0 {
         each(0, &payload[..upto]);
     }
-    // A header that lies across the border is told by itself.
+    // A header that lies across the border goes on by itself.
     let mut from = upto.saturating_sub(HEADER - 1);
     while let Some(found) = next_header(&payload[from..]) {
         let at = from + found;
@@ -98,7 +100,7 @@ pub(super) fn told<'a>(
     }
 }
 
-/// Where the first header of a TLS record stands.
+/// Where the first header of a TLS record begins.
 fn next_header(payload: &[u8]) -> Option<usize> {
     payload.windows(HEADER).position(|header| {
         let &[kind, major, minor, high, low] = header else { return false };

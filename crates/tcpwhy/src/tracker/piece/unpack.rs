@@ -81,7 +81,7 @@ fn head<'a>(packed: &mut Packed<'_>, said: &Said, what: u8) -> Result<Segment<'a
         None
     };
     let mut number = None;
-    // Whether there is a number is told behind it, where that is new.
+    // Whether there is a number comes behind it, where that is new.
     let has_place = what & PLACE != 0;
     if !has_place && said.ip.id.is_some() {
         number = Some(moved_id(packed, said.id)?);
@@ -186,7 +186,7 @@ fn read_payload(packed: &mut Packed<'_>, payload: &mut Vec<u8>) -> Result<(), Od
 }
 
 impl Tracker {
-    /// Takes the segments of `piece`, which come next in its shard, of a capture behind so many frames.
+    /// Takes the segments of `piece`, which come next in its shard, of a capture that `before` frames precede.
     ///
     /// # Errors
     /// It is none.
