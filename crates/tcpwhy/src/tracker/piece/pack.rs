@@ -52,7 +52,9 @@ impl Packer {
             put(out, at as u64);
         } else {
             out.push(what | NEW);
-            ends.into_iter().for_each(|end| put_end(out, end));
+            for end in ends {
+                put_end(out, end);
+            }
             put(out, segment.network.into());
         }
         put_signed(out, segment.time.0.wrapping_sub(*time));
