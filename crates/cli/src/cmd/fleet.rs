@@ -23,7 +23,7 @@ pub struct FleetFlags {
     /// The folder of the tables
     #[arg(value_name = "OUTPUT")]
     pub output: PathBuf,
-    /// A Spark cluster: spark://HOST:7077, local[8], sc://HOST:15002 [default: this machine alone]
+    /// A Spark cluster, as `spark://HOST:7077`, `local[8]` or `sc://HOST:15002` [default: this machine alone]
     #[arg(long, value_name = "URL")]
     pub master: Option<String>,
     /// All captures are of this host
