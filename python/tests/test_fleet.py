@@ -18,6 +18,9 @@ import pytest
 import tcpwhy
 from tcpwhy import fleet
 
+# It takes minutes: TCPWHY_FLEET=1 runs it.
+pytestmark = pytest.mark.skipif("TCPWHY_FLEET" not in os.environ, reason="TCPWHY_FLEET is not set")
+
 TESTDATA = Path(__file__).resolve().parents[2] / "testdata"
 KERNEL = [gzip.decompress(path.read_bytes()) for path in sorted((TESTDATA / "kernel").glob("*.server.pcap.gz"))]
 

@@ -79,7 +79,7 @@ fn addresses_and_folders_of_evidence_are_hidden_too() {
     let (capture, other) = (evidence("ss.server.pcap.gz"), evidence("articles/ss-case1.txt"));
     let run = run(&["--json", "--anonymize", &capture, "--with", &other, &evidence("ss.txt")]);
     let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
-    assert_eq!(report["with"][0]["source"], "ss-case1.txt");
+    assert_eq!(report["with"][0]["source"], "with-1.txt");
     assert!(!run.stdout.contains("172.16.58."), "{}", report["with"]);
 }
 
