@@ -33,7 +33,7 @@ pub(crate) fn in_order(
 /// Reads a capture in a thread of its own, and gives its pieces one by one.
 #[pyclass(frozen, module = "tcpwhy._native")]
 pub(crate) struct Cutting {
-    pieces: Mutex<Option<Receiver<(usize, Vec<u8>)>>>,
+    pieces: Mutex<Option<Receiver<Piece>>>,
     reader: Mutex<Option<JoinHandle<Cut>>>,
     stop: Arc<AtomicBool>,
 }
@@ -149,3 +149,6 @@ fn ended() -> PyErr {
 fn mistake() -> PyErr {
     PyRuntimeError::new_err("this is a mistake in tcpwhy; please report it")
 }
+
+/// A piece, by its shard.
+type Piece = (usize, Vec<u8>);
