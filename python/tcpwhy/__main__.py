@@ -13,9 +13,9 @@ def main() -> int:
     # As every command has it: Python's own handler would wait until the command ends.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.argv[1:2] == ["fleet"]:
-        from . import fleet
+        from .fleet import command
 
-        return fleet.main(sys.argv[2:])
+        return command.main(sys.argv[2:])
     words = ["tcpwhy", *sys.argv[1:]]
     return _native.command(words, sys.executable, ["-I", "-m", "tcpwhy"])
 

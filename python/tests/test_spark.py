@@ -40,7 +40,9 @@ def test_a_killed_executor_changes_no_row(captures, expected, tmp_path, monkeypa
     # The workers do not have this file.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     in_map, in_reduce = tmp_path / "map", tmp_path / "reduce"
-    cut, join = fleet._cut_all, fleet._join_all
+    from tcpwhy.fleet import spark
+
+    cut, join = spark._cut_all, spark._join_all
 
     def cut_and_die(batches):
         for batch in cut(batches):
@@ -55,8 +57,8 @@ def test_a_killed_executor_changes_no_row(captures, expected, tmp_path, monkeypa
 
         yield from join(some(), output)
 
-    monkeypatch.setattr(fleet, "_cut_all", cut_and_die)
-    monkeypatch.setattr(fleet, "_join_all", join_and_die)
+    monkeypatch.setattr(spark, "_cut_all", cut_and_die)
+    monkeypatch.setattr(spark, "_join_all", join_and_die)
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     outcome = fleet.run(captures, tmp_path / "tables", master="local-cluster[2,1,2048]")
     assert in_map.exists() and in_reduce.exists(), "both were killed"

@@ -1,0 +1,122 @@
+"""The files of hosts, where they lie: on this machine, or where `pyarrow.fs` reaches."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+END = 64 << 10
+"""Bytes at a file's start and end that tell it from others, with its length. Ours."""
+
+COPIED = 4 << 20
+"""Bytes that are copied at once. Ours."""
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    path = os.fspath(path)
+    if path.startswith("file://"):
+        path = path.removeprefix("file://")
+    return path if "://" in path else os.path.abspath(path)
+
+
+def remote_of(path: str) -> tuple[Any, str] | None:
+    """The file system and the path there of what is not a plain path."""
+    if "://" not in path:
+        return None
+    from pyarrow import fs
+
+    # Hadoop's names of S3.
+    for name in ("s3a://", "s3n://"):
+        if path.startswith(name):
+            path = "s3://" + path.removeprefix(name)
+    return fs.FileSystem.from_uri(path)
+
+
+File = dict[str, Any]
+
+
+def listed(input: str, host: str | None) -> dict[str | None, list[File]]:
+    """The files by their hosts."""
+    hosts: dict[str | None, list[File]] = {}
+    for path, inside, size, modified in _files(input):
+        folders = inside.split("/")[:-1]
+        name = host if host is not None else folders[0] if folders else None
+        hosts.setdefault(name, []).append({"path": path, "size": size, "modified": modified})
+    return hosts
+
+
+def _files(input: str) -> Iterator[tuple[str, str, int, int]]:
+    """Each file: its path, the same inside of the folder, its length, and when it was changed. Those whose names begin with
+    a dot or `_` are none of ours, as Spark has it."""
+    remote = remote_of(input)
+    if remote is not None:
+        from pyarrow import fs
+
+        system, root = remote
+        scheme = input.split("://", 1)[0] + "://"
+        infos = system.get_file_info(fs.FileSelector(root, recursive=True))
+        for info in sorted(infos, key=lambda info: info.path):
+            inside = info.path[len(root) :].lstrip("/")
+            if info.type == fs.FileType.File and not _is_hidden(inside):
+                yield scheme + info.path, inside, info.size, info.mtime_ns or 0
+        return
+    if not os.path.isdir(input):
+        yield _stat(input, os.path.basename(input))
+        return
+    for folder, folders, names in os.walk(input):
+        folders.sort()
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            inside = os.path.relpath(path, input).replace(os.sep, "/")
+            if not _is_hidden(inside):
+                yield _stat(path, inside)
+
+
+def _is_hidden(inside: str) -> bool:
+    return any(part.startswith((".", "_")) for part in inside.split("/"))
+
+
+def _stat(path: str, inside: str) -> tuple[str, str, int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:  # reading it tells why
+        return path, inside, -1, 0
+    return path, inside, found.st_size, found.st_mtime_ns
+
+
+@contextlib.contextmanager
+def local_copy(path: str, most: int | None = None) -> Iterator[str]:
+    """A file that can be opened here, with the first `most` bytes of that at `path` at least."""
+    remote = remote_of(path)
+    if remote is None:
+        yield path
+        return
+    system, inside = remote
+    with tempfile.NamedTemporaryFile(suffix=os.path.basename(path)) as spool:
+        with system.open_input_stream(inside, compression=None) as source:
+            if most is None:
+                shutil.copyfileobj(source, spool, COPIED)
+            else:
+                spool.write(source.read(most))
+        spool.flush()
+        yield spool.name
+
+
+def digest_of(file: File) -> str:
+    """The same of files with the same bytes: of their lengths, starts and ends. Empty of what cannot be read."""
+    digest = hashlib.blake2b(str(file["size"]).encode(), digest_size=16)
+    try:
+        remote = remote_of(file["path"])
+        with open(file["path"], "rb") if remote is None else remote[0].open_input_file(remote[1]) as opened:
+            digest.update(opened.read(END))
+            if file["size"] > END:
+                opened.seek(max(file["size"] - END, 0))
+                digest.update(opened.read(END))
+    except OSError:
+        return ""
+    return digest.hexdigest()
