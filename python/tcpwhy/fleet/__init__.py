@@ -74,6 +74,7 @@ def run(
         again: Write the tables of hosts anew whose captures have not changed.
 
     Raises:
+        ReadError: `input` is not there.
         UsageError: There are no files, or a host's folder has a name that cannot be a part of a path.
     """
     input, output = absolute(input), absolute(output)

@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
+from .._errors import ReadError
+
 END = 64 << 10
 """Bytes at a file's start and end that tell it from others, with its length. Ours."""
 
@@ -65,6 +67,8 @@ def _files(input: str) -> Iterator[tuple[str, str, int, int]]:
             if info.type == fs.FileType.File and not _is_hidden(inside):
                 yield scheme + info.path, inside, info.size, info.mtime_ns or 0
         return
+    if not os.path.exists(input):
+        raise ReadError(f"there is no file or folder {input}", input)
     if not os.path.isdir(input):
         yield _stat(input, os.path.basename(input))
         return
