@@ -99,7 +99,7 @@ type Told = (Vec<PathBuf>, BTreeMap<&'static str, usize>);
 impl Joining {
     #[new]
     fn new() -> Self {
-        // Python's allocator aligns to 16 bytes, and a run asks for more: it stands in memory of its own.
+        // Python gives 16 bytes of alignment, and a run needs more: it has memory of its own.
         Self(Mutex::new(Some(Box::new(ask::joined()))))
     }
 
