@@ -41,7 +41,7 @@ def _session(master: str | None) -> Any:
         import pyspark
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise UsageError("a cluster needs PySpark: pip install 'tcpwhy[fleet]'") from error
+        raise UsageError("a cluster needs PySpark: pip install '.[fleet]'") from error
     builder = SparkSession.builder.appName("tcpwhy")
     if master is not None and master.startswith("sc://"):
         return builder.remote(master).getOrCreate()

@@ -8,7 +8,7 @@ use crate::exit::Exit;
 
 /// What is shown below the flags.
 pub const AFTER: &str = "\
-The Python module carries this out (docs/scale.md): pip install 'tcpwhy[fleet]'
+The Python module carries this out (docs/scale.md): pip install '.[fleet]'
 
   tcpwhy fleet captures tables
   tcpwhy fleet captures tables --master spark://head:7077
@@ -37,7 +37,7 @@ pub struct FleetFlags {
 /// Says who carries this out.
 pub fn run(_: &FleetFlags) -> Exit {
     crate::complain(
-        "`fleet` is carried out by the Python module: pip install 'tcpwhy[fleet]' brings the module and this command",
+        "`fleet` is carried out by the Python module: `pip install '.[fleet]'` in the sources brings the module and this command",
     );
     Exit::Usage
 }
