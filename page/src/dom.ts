@@ -17,9 +17,12 @@ export function el<Tag extends keyof HTMLElementTagNameMap>(
   return node;
 }
 
-/** `text`, but what would turn the writing's direction or hide is shown as a sign. */
+// Controls but tab and line feed, and what `words::page::deceives` lists: bidirectional controls, joiners, separators, tags.
+const DECEIVES = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
+
+/** `text`, but what would turn the writing's direction, break its lines or hide is shown as a sign. */
 export function plain(text: string): string {
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, "\ufffd");
+  return text.replace(DECEIVES, "\ufffd");
 }
 
 /** A sentence whose numbers keep their units on one line. */

@@ -1,9 +1,11 @@
 // Pure parts of the page: quantities, columns, hash, ticks.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { bundled } from "./bundle.mjs";
 
-const { units, columns, hash, data, knobs, unpack, overlay, whatif } = await bundled(`
+const { dom, units, columns, hash, data, knobs, unpack, overlay, whatif } = await bundled(`
+  export * as dom from "./dom.ts";
   export * as units from "./units.ts";
   export * as columns from "./graph/columns.ts";
   export * as hash from "./hash.ts";
@@ -126,4 +128,21 @@ test("a coarser level has every extreme, and files have every mark", () => {
   assert.equal(columns.levelFor(whole, 0, 1000, 500), whole);
   const rare = { ...whole, rare: true };
   assert.equal(columns.levelFor(rare, 0, count, 500), rare);
+});
+
+test("signs that deceive are shown, on the page as on a terminal", () => {
+  const words = readFileSync(new URL("../../crates/words/src/page.rs", import.meta.url), "utf8");
+  const list = words.match(/const fn deceives[^]*?matches!\(([^]*?)\n {4}\)/)[1];
+  const ranges = [...list.matchAll(/'\\u\{(\w+)\}'(?:\.\.='\\u\{(\w+)\}')?/g)];
+  const there = new Set();
+  for (const [, first, last] of ranges) {
+    for (let code = Number.parseInt(first, 16); code <= Number.parseInt(last ?? first, 16); code++) there.add(code);
+  }
+  assert.ok(there.has(0x61c) && there.has(0xe0041), "the list was read");
+  for (let code = 0xa0; code <= 0x10ffff; code++) {
+    if (code >= 0xd800 && code < 0xe000) continue;
+    const sign = String.fromCodePoint(code);
+    assert.equal(dom.plain(sign), there.has(code) ? "\ufffd" : sign, code.toString(16));
+  }
+  assert.equal(dom.plain("a\u061cb\u{e0041}\u{e007f}c\u001b\n\t\u{1f600}"), "a\ufffdb\ufffd\ufffdc\ufffd\n\t\u{1f600}");
 });
