@@ -3,6 +3,7 @@
 import type { Theme } from "./colors.ts";
 import type { Connection, Finding, Screen, StateWords } from "./data.ts";
 import { el, plain, tied } from "./dom.ts";
+import { slices } from "./graph/strip.ts";
 
 export function firstView(screen: Screen, connection: Connection, states: Map<string, StateWords>, theme: Theme, jump: (from: number, to: number) => void): HTMLElement {
   const failed = screen.failed !== null;
@@ -14,6 +15,7 @@ export function firstView(screen: Screen, connection: Connection, states: Map<st
     answer,
     failed ? advice(screen) : changes(screen),
     bars(screen, states, theme),
+    strip(screen, connection, states, theme),
     el("p", { class: "trust" }, `${screen.trust}. ${sentence(plain(connection.vantage_evidence))}`),
     findings(connection, jump),
   );
@@ -61,6 +63,14 @@ function bars(screen: Screen, states: Map<string, StateWords>, theme: Theme): HT
     return el("tr", {}, el("th", { scope: "row" }, plain(bar.name)), el("td", { class: "number" }, bar.time), el("td", { class: "number" }, bar.share), el("td", { class: "bar" }, fill));
   });
   return el("table", { class: "bars" }, el("caption", {}, `Where ${screen.took} went`), el("tbody", {}, ...rows));
+}
+
+/** What held the sender, from the first packet to the last. */
+function strip(screen: Screen, connection: Connection, states: Map<string, StateWords>, theme: Theme): HTMLElement | null {
+  const letters = screen.main === null ? "" : (connection.directions[screen.main]?.strip ?? "");
+  if (letters === "" || screen.bars.length === 0) return null;
+  const label = `What held the sender over ${screen.took}: ${screen.bars.map((bar) => `${plain(bar.name)} ${bar.share}`).join(", ")}`;
+  return el("div", { class: "course" }, slices(letters, label, states, theme), el("span", {}, "0"), el("span", {}, screen.took));
 }
 
 function findings(connection: Connection, jump: (from: number, to: number) => void): HTMLElement | null {

@@ -3,6 +3,7 @@
 import type { Shown, StateWords } from "./data.ts";
 import type { Theme } from "./colors.ts";
 import { el, plain } from "./dom.ts";
+import { slices } from "./graph/strip.ts";
 
 /** Rows that are made at once; more come when they are asked for. */
 const AT_ONCE = 200;
@@ -124,17 +125,6 @@ export class Table {
     const main = this.shown.screens[index].main;
     const strip = main === null ? "" : (this.shown.report.connections[index].directions[main]?.strip ?? "");
     if (strip === "") return null;
-    const letters = [...strip];
-    const stops: string[] = [];
-    for (let at = 0; at < letters.length; ) {
-      let next = at;
-      while (next < letters.length && letters[next] === letters[at]) next += 1;
-      const color = this.theme.family[this.states.get(letters[at])?.family ?? "unknown"];
-      stops.push(`${color} ${((at / letters.length) * 100).toFixed(2)}% ${((next / letters.length) * 100).toFixed(2)}%`);
-      at = next;
-    }
-    const node = el("span", { class: "slice", role: "img", "aria-label": strip });
-    node.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
-    return node;
+    return slices(strip, strip, this.states, this.theme);
   }
 }

@@ -2,6 +2,7 @@
 
 import type { Theme } from "../colors.ts";
 import type { Direction, StateWords } from "../data.ts";
+import { el } from "../dom.ts";
 import { ticks } from "../units.ts";
 import type { Frame } from "./paint.ts";
 import type { Pen } from "./pen.ts";
@@ -50,4 +51,20 @@ export function drawStrip(pen: Pen, pieces: Piece[], frame: Frame, start: number
     const align = at > width - right - 24 ? "right" : at < left + 12 ? "left" : "center";
     pen.text(at, top + tall + 11, columns.label(time), theme.faint, align, 11);
   }
+}
+
+/** The strip in small: its letters as colours beside each other. */
+export function slices(strip: string, label: string, states: Map<string, StateWords>, theme: Theme): HTMLElement {
+  const letters = [...strip];
+  const stops: string[] = [];
+  for (let at = 0; at < letters.length; ) {
+    let next = at;
+    while (next < letters.length && letters[next] === letters[at]) next += 1;
+    const color = theme.family[states.get(letters[at])?.family ?? "unknown"];
+    stops.push(`${color} ${((at / letters.length) * 100).toFixed(2)}% ${((next / letters.length) * 100).toFixed(2)}%`);
+    at = next;
+  }
+  const node = el("span", { class: "slice", role: "img", "aria-label": label });
+  node.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
+  return node;
 }
