@@ -94,7 +94,6 @@ export interface Round {
   cwnd: { low: number | null; high: number | null; best: number | null };
   limited_by: string;
   in_flight_bytes: number;
-  delivery_rate_bps: number | null;
 }
 
 export interface Direction {
