@@ -4,9 +4,10 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { bundled } from "./bundle.mjs";
 
-const { dom, units, columns, hash, data, knobs, unpack, overlay, whatif } = await bundled(`
+const { dom, units, rounds, columns, hash, data, knobs, unpack, overlay, whatif } = await bundled(`
   export * as dom from "./dom.ts";
   export * as units from "./units.ts";
+  export * as rounds from "./rounds.ts";
   export * as columns from "./graph/columns.ts";
   export * as hash from "./hash.ts";
   export * as data from "./data.ts";
@@ -145,4 +146,15 @@ test("signs that deceive are shown, on the page as on a terminal", () => {
     assert.equal(dom.plain(sign), there.has(code) ? "\ufffd" : sign, code.toString(16));
   }
   assert.equal(dom.plain("a\u061cb\u{e0041}\u{e007f}c\u001b\n\t\u{1f600}"), "a\ufffdb\ufffd\ufffdc\ufffd\n\t\u{1f600}");
+});
+
+test("a round is as fast as what it sent by its length", () => {
+  const all = [
+    { start_ns: 0, bytes: 14_480, rtt_ns: 7e6 },
+    { start_ns: 7e6, bytes: 28_960, rtt_ns: 7e6 },
+    { start_ns: 21e6, bytes: 1000, rtt_ns: 8e6 },
+    { start_ns: 30e6, bytes: 500, rtt_ns: null },
+  ];
+  assert.deepEqual([0, 1, 2, 3].map((at) => rounds.pace(all, at)?.toFixed(0) ?? null), ["16548571", "16548571", "888889", null]);
+  assert.equal(rounds.pace(all.slice(0, 3), 2), 1e6, "the last takes its round trip");
 });
