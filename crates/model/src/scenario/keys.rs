@@ -19,6 +19,7 @@ const RUN: u64 = 24 * HOUR;
 pub(super) const TOP: &[Key] = &[
     key("name", Text("text"), "", "what tables and folders call it; else the file's name"),
     key("about", Text("text"), "", "one line for `lab list`"),
+    key("subject", Text("one word"), "", "what `lab list` puts it under"),
     key("ipv6", Switch, "false", "addresses are IPv6"),
     key("repeats", Count(1, 10_000), "3", "runs of each variant"),
     key("seed", Count(0, i64::MAX as u64), "1", "of all that is random; each repeat has its own"),
@@ -45,6 +46,8 @@ pub(super) const TOP: &[Key] = &[
         "the conversations, if there are more",
     ),
     key("records", Table("see `[records]`"), "", "what is recorded"),
+    key("article", Table("see `[article]`"), "", "what was published of it"),
+    key("expect", Table("see `[expect]`"), "", "what must come of it"),
     key("variants", Table("by name: any of the above"), "", "each is run with its changes"),
 ];
 
@@ -289,6 +292,41 @@ pub(super) const RECORDS: &[Key] = &[
     ),
 ];
 
+pub(super) const ARTICLE: &[Key] = &[
+    key("number", Text("three digits"), "", "which article; `lab list 000` finds it"),
+    key("figure", Text("text"), "", "what it measured, as a fact"),
+    key("differs", Text("text"), "", "why the figure here differs"),
+];
+
+pub(super) const EXPECT: &[Key] = &[
+    key(
+        "most",
+        Text("name of a state, or its first word"),
+        "",
+        "what `explain` says the sender waited for longest, opening and closing left out",
+    ),
+    key("named", List("list of states and codes of findings"), "", "what `explain` must name"),
+    key("absent", List("list of states and codes of findings"), "", "what it must not name"),
+    key(
+        "rounds",
+        Text("amount, or list of amounts"),
+        "",
+        "rounds of the first transfer; as a list, segments of its first rounds",
+    ),
+    key(
+        "counters",
+        Table("by host and name: amount"),
+        "",
+        "by how much the kernel's counters moved, as `server.TcpRetransSegs = \">= 1\"`",
+    ),
+    key(
+        "model",
+        Text("share, or \"none\""),
+        "10%",
+        "how far the model's time may lie outside those seen; \"none\" asks nothing of it",
+    ),
+];
+
 /// Words of a route (ip-route(8)) that TCP obeys; all others would take traffic elsewhere.
 pub(super) const ROUTE: &[&str] = &[
     "advmss",
@@ -336,4 +374,6 @@ const TABLES: &[(&str, &[Key])] = &[
     ("`[application]`", APPLICATION),
     ("A repetition among steps", REPEAT),
     ("`[records]`", RECORDS),
+    ("`[article]`", ARTICLE),
+    ("`[expect]`", EXPECT),
 ];

@@ -12,6 +12,7 @@
 mod application;
 mod bucket;
 mod error;
+pub mod expect;
 mod host;
 mod keys;
 mod path;
@@ -27,6 +28,7 @@ pub use keys::manual;
 pub use tree::MOST_BYTES;
 pub use units::{Quantity, QuantityError};
 
+use expect::{Article, Expect};
 use host::is_word;
 use plan::{Flow, Plan, Records};
 use section::Section;
@@ -39,10 +41,25 @@ pub struct Scenario {
     pub name: String,
     /// What it shows, in one line.
     pub about: String,
+    /// What it is listed under; empty if it does not say.
+    pub subject: String,
     /// Runs of each variant.
     pub repeats: u32,
     /// The first repeat of each variant, in the order they are written.
     pub variants: Vec<Plan>,
+    /// What is said of each of them beside its plan.
+    pub told: Vec<Told>,
+}
+
+/// What no backend needs to know of a variant.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Told {
+    /// The names of its applications, in the order of the plan's flows; one that has none is called `application`.
+    pub applications: Vec<String>,
+    /// What was published of it.
+    pub article: Option<Article>,
+    /// What must come of it; none if nothing is asked, or if `--set` made another experiment of it.
+    pub expect: Option<Expect>,
 }
 
 impl Scenario {
@@ -59,6 +76,9 @@ impl Scenario {
             .iter()
             .map(|text| Node::read_override(text))
             .collect::<Result<Vec<_>, _>>()?;
+        if overrides.iter().any(is_another_experiment) {
+            expect_nothing(&mut base);
+        }
         for node in &overrides {
             base.overlay(node);
         }
@@ -73,12 +93,19 @@ impl Scenario {
             None => name.to_owned(),
         };
         let about = top.text("about")?.map(|(_, text)| text).unwrap_or_default();
+        let subject = top.text("subject")?.map(|(_, text)| text).unwrap_or_default();
         let repeats = top.figure("repeats")? as u32;
-        let variants = layers(&mut base, &overrides)?
-            .into_iter()
-            .map(|(variant, node)| plan(&name, variant, &node))
-            .collect::<Result<_, _>>()?;
-        Ok(Self { name, about, repeats, variants })
+        let (mut variants, mut told) = (Vec::new(), Vec::new());
+        for (variant, node) in layers(&mut base, &overrides)? {
+            let (plan, applications) = plan(&name, variant, &node)?;
+            variants.push(plan);
+            told.push(Told {
+                applications,
+                article: expect::article(node.child("article"))?,
+                expect: expect::read(node.child("expect"))?,
+            });
+        }
+        Ok(Self { name, about, subject, repeats, variants, told })
     }
 
     /// Every run, the first repeat of all variants before the second: what drifts meanwhile
@@ -105,6 +132,21 @@ fn mixed(seed: u64, repeat: u32) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+/// Whether an override changes what is run, and not what is said of it.
+fn is_another_experiment(later: &Node) -> bool {
+    let Value::Table(said) = &later.value else { return false };
+    let beside = ["name", "about", "subject", "repeats", "seed", "tail", "article", "expect"];
+    said.keys().any(|key| !beside.contains(&key.as_str()))
+}
+
+/// Takes away what was expected of the experiment as it was written.
+fn expect_nothing(base: &mut Node) {
+    base.take("expect");
+    if let Some(variants) = base.table_mut("variants") {
+        variants.values_mut().for_each(|(_, variant)| drop(variant.take("expect")));
+    }
 }
 
 /// The tree of each variant: the file, the variant's changes, the overrides.
@@ -155,7 +197,7 @@ fn check_variant(name: &str, place: &Place, changes: &Node) -> Result<(), Scenar
         let what = format!("the variant `{shown}` is a table of changes");
         return Err(ScenarioError::new(place, what));
     };
-    for key in ["name", "about", "repeats", "seed", "variants"] {
+    for key in ["name", "about", "subject", "repeats", "seed", "variants"] {
         if let Some((place, _)) = changes.get(key) {
             let what = format!("`{key}` holds for the whole scenario, not for one variant");
             return Err(ScenarioError::new(place, what));
@@ -178,21 +220,26 @@ fn check_change(name: &str, place: &Place, [base, node]: [&Node; 2]) -> Result<(
     Ok(())
 }
 
-/// One variant's plan.
-fn plan(scenario: &str, variant: String, node: &Node) -> Result<Plan, ScenarioError> {
+/// One variant's plan, and the names of its applications.
+fn plan(
+    scenario: &str,
+    variant: String,
+    node: &Node,
+) -> Result<(Plan, Vec<String>), ScenarioError> {
     let top = Section::open("", keys::TOP, Some(node))?;
     let (client, client_socket) = host::read("client", top.node("client"))?;
     let (server, server_socket) = host::read("server", top.node("server"))?;
     let taps_ns = 2 * (client.stack_to_tap_ns + server.stack_to_tap_ns);
     let records = Section::open("records", keys::RECORDS, top.node("records"))?;
-    Ok(Plan {
+    let (flows, names) = flows(&top, [client_socket, server_socket])?.into_iter().unzip();
+    let plan = Plan {
         scenario: scenario.to_owned(),
         variant,
         repeat: 0,
         seed: top.figure("seed")?,
         ipv6: top.switch("ipv6")?,
         path: path::read(top.node("path"), taps_ns)?,
-        flows: flows(&top, [client_socket, server_socket])?,
+        flows,
         client,
         server,
         records: Records {
@@ -202,10 +249,15 @@ fn plan(scenario: &str, variant: String, node: &Node) -> Result<Plan, ScenarioEr
         },
         limit_ns: top.figure("limit")?,
         tail_ns: top.figure("tail")?,
-    })
+    };
+    Ok((plan, names))
 }
 
-fn flows(top: &Section<'_>, sockets: [Option<&Node>; 2]) -> Result<Vec<Flow>, ScenarioError> {
+/// What happens, with the name of each application, in order of their start.
+fn flows(
+    top: &Section<'_>,
+    sockets: [Option<&Node>; 2],
+) -> Result<Vec<(Flow, String)>, ScenarioError> {
     let mut nodes: Vec<(String, &Node)> = Vec::new();
     if let Some(node) = top.node("application") {
         nodes.push(("application".to_owned(), node));
@@ -234,28 +286,31 @@ fn flows(top: &Section<'_>, sockets: [Option<&Node>; 2]) -> Result<Vec<Flow>, Sc
     let mut flows = Vec::new();
     for (number, (path, node)) in nodes.iter().enumerate() {
         let flow = application::read(path, node, number as u16, sockets)?;
-        if flows.iter().any(|other: &Flow| other.port == flow.port) {
+        if flows.iter().any(|(other, _): &(Flow, String)| other.port == flow.port) {
             let what = format!("`{path}`: the port {} is taken by another application", flow.port);
             return Err(ScenarioError::new(&node.place, what));
         }
-        flows.push(flow);
+        let name = path.strip_prefix("applications.").unwrap_or(path);
+        flows.push((flow, name.to_owned()));
     }
     check_together(&flows)?;
-    flows.sort_by_key(|flow| flow.start_ns);
+    flows.sort_by_key(|(flow, _)| flow.start_ns);
     Ok(flows)
 }
 
 /// What no application has too much of alone, all may have together.
-fn check_together(flows: &[Flow]) -> Result<(), ScenarioError> {
+fn check_together(flows: &[(Flow, String)]) -> Result<(), ScenarioError> {
     let wrong = |what| Err(ScenarioError::new(&Place::Unwritten, what));
-    let connections: u64 = flows.iter().map(|flow| u64::from(flow.connections)).sum();
+    let connections: u64 = flows.iter().map(|(flow, _)| u64::from(flow.connections)).sum();
     if connections > MAX_CONNECTIONS {
         return wrong(format!(
             "all applications together open {connections} connections; at most {MAX_CONNECTIONS} can be run"
         ));
     }
-    let steps =
-        flows.iter().flat_map(|flow| [&flow.client, &flow.server]).map(|end| steps::count(end));
+    let steps = flows
+        .iter()
+        .flat_map(|(flow, _)| [&flow.client, &flow.server])
+        .map(|end| steps::count(end));
     let steps = steps.fold(0, u64::saturating_add);
     if steps > MAX_STEPS {
         return wrong(format!(

@@ -117,7 +117,7 @@ impl Node {
         }
     }
 
-    fn table_mut(&mut self, key: &str) -> Option<&mut Table> {
+    pub(super) fn table_mut(&mut self, key: &str) -> Option<&mut Table> {
         match &mut self.value {
             Value::Table(table) => match table.get_mut(key) {
                 Some((_, Self { value: Value::Table(inner), .. })) => Some(inner),
