@@ -15,6 +15,7 @@ use tcpwhy_linux::lab::uml;
 fn experiment(name: &str) -> Option<Value> {
     let Run { status, stdout, stderr } =
         run(&["lab", "run", name, "--backend", "uml:6.1", "--repeat", "1", "--json"]);
+    assert_ne!(status, Some(1), "not as expected: {stdout}");
     let required = std::env::var_os("TCPWHY_REQUIRE_ALL").is_some_and(|v| v == "1");
     if status == Some(0) || required {
         assert_eq!(status, Some(0), "{stderr}");
@@ -129,7 +130,7 @@ fn a_reader_that_sleeps_closes_the_window() {
 fn what_is_lost_is_sent_again_and_counted() {
     let Some(told) = experiment("random-loss") else { return };
     assert_counts_agree(&told);
-    assert!(variant(&told, "1 %")["resent"]["median"].as_u64() > Some(10));
+    assert!(variant(&told, "1 %")["resent"]["median"].as_u64() > Some(5));
     let [ours, kernels] =
         ["explain_ns", "kernel_ns"].map(|who| share(&told, "1 %", who, "recovery"));
     assert!(ours > 5 && ours.abs_diff(kernels) <= 3, "{ours} % and {kernels} %");

@@ -1,4 +1,4 @@
-//! Where chance decides: losses, jitter, reordering and copies at random. One throw of the dice is no answer then, so they are
+//! Where chance decides: losses, jitter, reordering, copies and damage at random. One throw of the dice is no answer then, so they are
 //! thrown many times: the answer is the run in the middle, and the range of all.
 
 use crate::predict::Prediction;
@@ -16,6 +16,7 @@ impl Way {
             || self.jitter_ns > 0
             || self.reorder > 0
             || self.duplicate > 0
+            || self.corrupt > 0
     }
 }
 

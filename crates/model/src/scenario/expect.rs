@@ -303,7 +303,7 @@ rounds = [10, \"19 to 21\"]\nmodel = \"2.5%\"\ncounters.server.TcpRetransSegs = 
     #[test]
     fn a_variant_expects_what_the_file_does_but_for_its_own_words() {
         let text = "expect.most = \"cwnd\"\nexpect.rounds = 6\n
-[variants.a]\n[variants.b]\npath.rtt = \"9ms\"\nexpect.rounds = 4\narticle.number = \"000\"\n";
+[variants.a]\nexpect.most = \"cwnd\"\n[variants.b]\npath.rtt = \"9ms\"\nexpect.rounds = 4\narticle.number = \"000\"\n";
         let told = scenario(text, &[]).expect("it can be read").told;
         let rounds = |at: usize| told[at].expect.as_ref().and_then(|expect| expect.rounds.clone());
         assert_ne!(rounds(0), rounds(1));

@@ -171,8 +171,9 @@ fn layers(base: &mut Node, overrides: &[Node]) -> Result<Vec<(String, Node)>, Sc
             let mut node = base.clone();
             node.overlay(changes);
             // With overrides it may well be that nothing is left to change.
+            let is_change = |key: &String| !["article", "expect"].contains(&key.as_str());
             if overrides.is_empty()
-                && matches!(&changes.value, Value::Table(said) if !said.is_empty())
+                && matches!(&changes.value, Value::Table(said) if said.keys().any(is_change))
             {
                 check_change(name, place, [base, &node])?;
             }

@@ -91,7 +91,7 @@ impl fmt::Display for Shown {
 #[cfg(test)]
 mod tests {
     use super::super::outcome::Round;
-    use super::super::summary::Spread;
+    use super::super::spread::Spread;
     use super::*;
 
     fn answer(time_us: i64, rounds: usize, runs: usize) -> Answer {

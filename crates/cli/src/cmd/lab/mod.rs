@@ -3,19 +3,26 @@
 //!
 //! ```text
 //! scenarios --Plans--> backends --folders--> outcome --> summary --> table / JSON
-//!  by name              check, run            explain     variants
-//!  or file              (path first)          truth       over repeats
+//!  by name              check, run            explain     variants           answer
+//!  or file              (path first)          truth, model  over repeats
 //! ```
 
 mod accuracy;
+mod answer;
 mod backends;
+mod calls;
+mod counters;
+mod expected;
 mod gate;
 mod links;
+mod list;
+mod modelled;
 mod outcome;
 mod path;
 mod runs;
 pub(super) mod scenarios;
 mod setup;
+mod spread;
 mod summary;
 pub(super) mod table;
 mod words;
@@ -44,6 +51,9 @@ use runs::Ended;
 pub enum LabCommand {
     /// Name the scenarios that come with tcpwhy
     List {
+        /// Only those of this article (as 003), of this subject, or with this in their name
+        #[arg(value_name = "WHAT", conflicts_with = "keys")]
+        what: Option<String>,
         /// Print every key of the scenario language instead
         #[arg(long)]
         keys: bool,
@@ -61,10 +71,13 @@ pub enum LabCommand {
 
 const AFTER_RUN: &str = "\
 The path is measured first. Then each variant: the time from the first packet to the last ACK of
-data (the median of its runs), segments retransmitted, the most that waited in the path's queue, the
-bytes of each round trip, and where the time went: by explain, from the capture at the sender, and
-by the sending kernel's own records, each in its own words (docs/accuracy.md). A run that the
-machine disturbed is thrown away and made again; what was thrown away is told.
+data (the median of its runs), segments retransmitted, the most that waited in the path's queue; how
+long connections and calls took for the programs; the bytes of each round trip; where the time went:
+by explain, from the capture at the sender, by the model of the same kernel, and by the sending
+kernel's own records, each in its own words (docs/accuracy.md); which of the kernels' counters
+moved; the figure of the article that it repeats; and whether it came as the scenario expects. What
+--set changes is another experiment: nothing is expected of it. A run that the machine disturbed is
+thrown away and made again; what was thrown away is told.
 
   tcpwhy lab run slow-start
   tcpwhy lab run slow-start --set path.rtt=80ms --set server.route.initcwnd=30
@@ -72,7 +85,7 @@ machine disturbed is thrown away and made again; what was thrown away is told.
 
 The language of scenarios: docs/scenarios.md, or `tcpwhy lab list --keys`.
 
-Exit status: 0 carried out, 1 more than --at-most allows, 2 wrong usage or what this backend or machine
+Exit status: 0 carried out, 1 not as expected or more than --at-most allows, 2 wrong usage or what this backend or machine
 cannot do, 3 a scenario that cannot be read or a run that ended early.";
 
 const AFTER_ACCURACY: &str = "\
@@ -103,6 +116,9 @@ pub struct RunFlags {
     /// End with status 1 if a run takes more: time=120ms, rounds=3, retransmitted=0; may be given several times
     #[arg(long, value_name = "LIMIT", value_parser = gate::limit)]
     pub at_most: Vec<gate::Limit>,
+    /// Do not measure the path first
+    #[arg(long)]
+    pub unmeasured: bool,
     /// Keep captures and records in this folder
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
@@ -151,8 +167,8 @@ pub struct AccuracyFlags {
 /// Carries out a subcommand.
 pub fn run(command: &LabCommand, around: &Surroundings) -> Exit {
     let done = match command {
-        LabCommand::List { keys: false } => print(&scenarios::list()),
-        LabCommand::List { keys: true } => print(&manual()),
+        LabCommand::List { keys: true, .. } => print(&manual()),
+        LabCommand::List { what, .. } => list::list(what.as_deref()).and_then(|text| print(&text)),
         LabCommand::Setup(flags) => setup::run(flags),
         LabCommand::Run(flags) => run_scenario(flags, around),
         LabCommand::Accuracy(flags) => run_accuracy(flags, around),
@@ -170,9 +186,12 @@ pub fn run(command: &LabCommand, around: &Surroundings) -> Exit {
 fn run_scenario(flags: &RunFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     let scenario: Scenario = scenarios::open(&flags.scenario, &flags.set)?;
     let backend = backends::open(flags.backend.as_deref());
-    let repeats = flags.repeat.unwrap_or(scenario.repeats);
+    let asked = runs::Asked {
+        repeats: flags.repeat.unwrap_or(scenario.repeats),
+        measures: !flags.unmeasured,
+    };
     let lab = runs::Lab::open(backend.as_ref(), flags.keep.as_deref(), around)?;
-    let (answer, first) = lab.answer(&scenario, repeats)?;
+    let (answer, first) = lab.answer(&scenario, asked)?;
     if let Some(path) = &flags.html {
         in_a_page(path, &first)?;
     }
@@ -180,14 +199,15 @@ fn run_scenario(flags: &RunFlags, around: &Surroundings) -> anyhow::Result<Exit>
         let json = serde_json::to_string_pretty(&answer).context("an answer is plain data")?;
         json + "\n"
     } else {
-        table::render(&answer)
+        answer::render(&answer)
     };
     print(&text)?;
     let broken = gate::broken(&flags.at_most, &answer);
     for sentence in &broken {
         complain(sentence);
     }
-    Ok(if broken.is_empty() { Exit::Analysed } else { Exit::Found })
+    let is_fine = broken.is_empty() && answer.variants.iter().all(summary::Variant::is_as_expected);
+    Ok(if is_fine { Exit::Analysed } else { Exit::Found })
 }
 
 /// Writes a page of captures, each with the name that it is to have there.

@@ -1,6 +1,6 @@
 //! What one run came to: its folder, judged by `explain` and by the kernel's records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -14,6 +14,8 @@ use tcpwhy_linux::lab::queue::most_waiting;
 use tcpwhy_model::scenario::plan::{Flow, Plan, Step};
 use truth::Truth;
 
+use super::calls::{self, Log};
+use super::counters::{self, Moved};
 use crate::read::{Input, read_all};
 
 /// One run.
@@ -33,6 +35,14 @@ pub(super) struct Outcome {
     pub(super) explain: BTreeMap<String, u64>,
     /// Time in each state by the kernel; none without its records.
     pub(super) kernel: Option<BTreeMap<String, u64>>,
+    /// How often an end waited for the other: rounds both ways, and two ways of each handshake.
+    pub(super) waits: u64,
+    /// Codes of what `explain` found.
+    pub(super) findings: BTreeSet<String>,
+    /// What the programs saw.
+    pub(super) log: Log,
+    /// How the counters of client and server moved; none where nobody counted.
+    pub(super) counters: Option<[Moved; 2]>,
     /// Most bytes that waited for the link on the way of the data, where somebody looked.
     pub(super) queue: Option<u64>,
     /// What the reader should know.
@@ -99,6 +109,8 @@ pub(super) fn judge(plan: &Plan, folder: &Path, stop: &AtomicBool) -> anyhow::Re
     let side = direction(plan);
     let report = explained(&folder.join(capture_at(side)), stop)?;
     let mut outcome = of_report(plan, &report, side);
+    outcome.log = calls::read(folder, plan.flows.len());
+    outcome.counters = counters::read(folder);
     outcome.queue = most_waiting(plan, folder, side == 1)
         .with_context(|| format!("cannot read the records of queues in {}", folder.display()))?;
     match truth::of_folder(folder) {
@@ -135,6 +147,9 @@ fn of_report(plan: &Plan, report: &Report, side: usize) -> Outcome {
     for connection in report.connections.iter().filter(ours) {
         let last = connection.transfers.iter().map(|transfer| transfer.end_ns).max();
         outcome.time_ns += last.unwrap_or(connection.duration_ns);
+        outcome.findings.extend(connection.findings.iter().map(|finding| finding.code.clone()));
+        let ways = connection.directions.iter().flatten();
+        outcome.waits += 2 + ways.map(|way| way.rounds.len() as u64).sum::<u64>();
         let Some(direction) = connection.directions[side].as_deref() else { continue };
         outcome.bytes += direction.bytes;
         let r = direction.retransmitted;

@@ -4,6 +4,7 @@
 //! never enters a figure, and the output names it with its reason. Folders of runs lie in a temporary one that
 //! is swept at the end, or where `--keep` says.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,9 +16,10 @@ use tcpwhy_linux::lab::backend::{Backend, LabError, Manifest, Refusal};
 use tcpwhy_model::scenario::Scenario;
 use tcpwhy_model::scenario::plan::Plan;
 
-use super::outcome::{Outcome, capture_at, direction, judge};
+use super::modelled::modelled;
+use super::outcome::{capture_at, direction, judge};
 use super::path::{Measured, probe};
-use super::summary::{Answer, FORMAT, Variant};
+use super::summary::{Answer, FORMAT, Runs, Variant};
 use crate::cmd::signals::stop_on_signals;
 use crate::options::Surroundings;
 use crate::printable;
@@ -69,12 +71,36 @@ pub(super) struct Done {
     pub(super) folder: PathBuf,
 }
 
+/// What is asked of an experiment beside its scenario.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    /// Runs of each variant.
+    pub(super) repeats: u32,
+    /// The path is measured first.
+    pub(super) measures: bool,
+}
+
+/// All runs of a scenario, judged.
+#[derive(Default)]
+struct Carried {
+    /// By variant.
+    runs: Vec<Runs>,
+    /// Of the first run of each variant that a kernel carried out.
+    manifests: BTreeMap<String, Manifest>,
+    /// The senders' captures of the first runs, with the names of their variants.
+    first: Vec<(String, PathBuf)>,
+    /// The kernel's name.
+    kernel: String,
+}
+
 /// What came of a plan, with why runs of it were thrown away.
 pub(super) struct Tried {
     /// The run that its backend trusts, if there was one.
     pub(super) done: Option<Done>,
     /// The others.
     pub(super) discarded: Vec<String>,
+    /// The kernel's name.
+    pub(super) kernel: String,
 }
 
 impl<'b> Lab<'b> {
@@ -106,7 +132,7 @@ impl<'b> Lab<'b> {
         Ok(Self { backend, root, stop, on_terminal: around.stderr_is_terminal })
     }
 
-    /// Runs every variant `repeats` times; beside the answer the senders' captures of the first runs, with the names of
+    /// Runs every variant, and what a kernel ran in the model, too; beside the answer the senders' captures of the first runs, with the names of
     /// their variants.
     ///
     /// # Errors
@@ -114,45 +140,67 @@ impl<'b> Lab<'b> {
     pub(super) fn answer(
         &self,
         scenario: &Scenario,
-        repeats: u32,
+        asked: Asked,
     ) -> anyhow::Result<(Answer, Vec<(String, PathBuf)>)> {
+        let repeats = asked.repeats;
         let first = scenario.variants.first().context("a scenario has a variant")?;
         let side = direction(first);
         self.check(scenario)?;
-        let (paths, kernel) = self.measure(scenario, side)?;
-        let runs = scenario.variants.len() * repeats as usize;
-        let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); scenario.variants.len()];
-        let mut first_runs = Vec::new();
-        let mut discarded: Vec<Vec<String>> = outcomes.iter().map(|_| Vec::new()).collect();
-        for (number, plan) in scenario.plans(repeats).enumerate() {
-            self.tell(&format!("run {} of {runs}: {}", number + 1, shown(&plan.variant)));
-            let at = number % scenario.variants.len();
-            let tried = self.trusted(&plan)?;
-            discarded[at].extend(tried.discarded);
-            if let Some(done) = tried.done {
-                if outcomes[at].is_empty() {
-                    let name = format!("{}: {}", scenario.name, shown(&plan.variant));
-                    first_runs.push((name, done.folder.join(capture_at(side))));
-                }
-                outcomes[at].push(judge(&plan, &done.folder, &self.stop)?);
+        let paths = if asked.measures { self.measure(scenario, side)? } else { Vec::new() };
+        let mut carried = self.carry_out(scenario, repeats, side)?;
+        for (plan, runs) in scenario.variants.iter().zip(&mut carried.runs) {
+            if let Some(manifest) = carried.manifests.remove(&plan.variant) {
+                self.tell(&format!("in the model: {}", shown(&plan.variant)));
+                runs.model = Some(modelled(plan, &manifest, self.root(), &self.stop)?);
             }
         }
         self.tell("");
-        let rows = scenario.variants.iter().zip(outcomes).zip(discarded);
-        let variants = rows.map(|((plan, outcomes), discarded)| {
-            Variant::of(&plan.variant, &outcomes, repeats as usize - outcomes.len(), &discarded)
-        });
+        let rows = scenario.variants.iter().zip(&scenario.told).zip(carried.runs);
+        let variants =
+            rows.map(|((plan, told), runs)| Variant::of(&plan.variant, told, runs, side));
         let answer = Answer {
             format: FORMAT.to_owned(),
             scenario: scenario.name.clone(),
             about: scenario.about.clone(),
             backend: self.backend.name(),
-            kernel,
+            kernel: carried.kernel,
             sender: ["client", "server"][side],
             paths,
             variants: variants.collect(),
         };
-        Ok((answer, first_runs))
+        Ok((answer, carried.first))
+    }
+
+    /// Runs and judges every variant `repeats` times.
+    fn carry_out(&self, scenario: &Scenario, repeats: u32, side: usize) -> anyhow::Result<Carried> {
+        let count = scenario.variants.len();
+        let backend = self.backend.name();
+        let is_model = backend.starts_with("model");
+        let is_live = matches!(backend.as_str(), "tun" | "netem");
+        let runs = || Runs { is_live, ..Runs::default() };
+        let mut carried =
+            Carried { runs: (0..count).map(|_| runs()).collect(), ..Carried::default() };
+        for (number, plan) in scenario.plans(repeats).enumerate() {
+            let of = count * repeats as usize;
+            self.tell(&format!("run {} of {of}: {}", number + 1, shown(&plan.variant)));
+            let tried = self.trusted(&plan)?;
+            let runs = &mut carried.runs[number % count];
+            runs.discarded.extend(tried.discarded);
+            carried.kernel = tried.kernel;
+            let Some(done) = tried.done else {
+                runs.invalid += 1;
+                continue;
+            };
+            if runs.outcomes.is_empty() {
+                let name = format!("{}: {}", scenario.name, shown(&plan.variant));
+                carried.first.push((name, done.folder.join(capture_at(side))));
+            }
+            runs.outcomes.push(judge(&plan, &done.folder, &self.stop)?);
+            if !is_model {
+                carried.manifests.entry(plan.variant).or_insert(done.manifest);
+            }
+        }
+        Ok(carried)
     }
 
     /// Whether the user asked to stop.
@@ -165,8 +213,8 @@ impl<'b> Lab<'b> {
         scenario.variants.iter().try_for_each(|plan| Ok(self.backend.check(plan)?))
     }
 
-    /// Measures each path once; gives the kernel's name too.
-    fn measure(&self, scenario: &Scenario, side: usize) -> anyhow::Result<(Vec<Measured>, String)> {
+    /// Measures each path once.
+    fn measure(&self, scenario: &Scenario, side: usize) -> anyhow::Result<Vec<Measured>> {
         let mut probes: Vec<(Plan, Vec<String>)> = Vec::new();
         for plan in &scenario.variants {
             let probe = Plan { repeat: 0, ..probe(plan, side) };
@@ -183,7 +231,6 @@ impl<'b> Lab<'b> {
             }
         }
         let all = probes.len() == 1;
-        let mut kernel = String::new();
         let mut paths = Vec::new();
         for (number, (plan, names)) in probes.into_iter().enumerate() {
             self.tell(&format!("measuring the path of {}", shown(&names[0])));
@@ -192,19 +239,20 @@ impl<'b> Lab<'b> {
             let done = self.run(&plan)?;
             measured.read(&done.folder, side);
             measured.variants = if all { Vec::new() } else { names };
-            kernel = done.manifest.kernel;
             paths.push(measured);
         }
-        Ok((paths, kernel))
+        Ok(paths)
     }
 
     /// A run that its backend trusts, at one of several attempts.
     pub(super) fn trusted(&self, plan: &Plan) -> anyhow::Result<Tried> {
         let mut discarded: Vec<String> = Vec::new();
+        let mut kernel = String::new();
         for _ in 0..MOST_ATTEMPTS {
             let done = self.run(plan)?;
+            kernel.clone_from(&done.manifest.kernel);
             if done.manifest.valid {
-                return Ok(Tried { done: Some(done), discarded });
+                return Ok(Tried { done: Some(done), discarded, kernel });
             }
             let why = done.manifest.problems.join("; ");
             // What says the same to the nanosecond is no accident, and would say it again.
@@ -214,7 +262,7 @@ impl<'b> Lab<'b> {
                 break;
             }
         }
-        Ok(Tried { done: None, discarded })
+        Ok(Tried { done: None, discarded, kernel })
     }
 
     /// Carries one plan out.
@@ -222,17 +270,21 @@ impl<'b> Lab<'b> {
     /// # Errors
     /// [`Ended`], or its folder cannot be made.
     pub(super) fn run(&self, plan: &Plan) -> anyhow::Result<Done> {
-        let root = match &self.root {
-            Root::Kept(path) => path.as_path(),
-            Root::Swept(folder) => folder.path(),
-        };
-        let folder = vacant(root, plan)?;
+        let folder = vacant(self.root(), plan)?;
         let ran = self.backend.run(plan, &folder);
         let stopped = self.stop.load(Ordering::Relaxed);
         match ran {
             _ if stopped => Err(self.failed(LabError::Interrupted).into()),
             Ok(manifest) => Ok(Done { manifest, folder }),
             Err(error) => Err(self.failed(error).into()),
+        }
+    }
+
+    /// Where the folders of runs lie.
+    fn root(&self) -> &Path {
+        match &self.root {
+            Root::Kept(path) => path.as_path(),
+            Root::Swept(folder) => folder.path(),
         }
     }
 

@@ -6,21 +6,32 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::Context;
+use tcpwhy_model::scenario::expect::is_code;
 use tcpwhy_model::scenario::{MOST_BYTES, Place, Scenario, ScenarioError};
 
 use super::runs::Ended;
 use crate::exit::Exit;
 
-/// Names and texts of those that come with tcpwhy, in the order of `lab list`.
-pub(super) const SHIPPED: [(&str, &str); 7] = [
-    ("slow-start", include_str!("../../../carried/scenarios/slow-start.toml")),
-    ("initcwnd", include_str!("../../../carried/scenarios/initcwnd.toml")),
-    ("idle-restart", include_str!("../../../carried/scenarios/idle-restart.toml")),
-    ("sndbuf", include_str!("../../../carried/scenarios/sndbuf.toml")),
-    ("zero-window", include_str!("../../../carried/scenarios/zero-window.toml")),
-    ("random-loss", include_str!("../../../carried/scenarios/random-loss.toml")),
-    ("textbook", include_str!("../../../carried/scenarios/textbook.toml")),
-];
+macro_rules! shipped {
+    ($($name:literal)*) => {
+        /// Names and texts of those that come with tcpwhy, in the order of `lab list`.
+        pub(super) const SHIPPED: &[(&str, &str)] = &[
+            $(($name, include_str!(concat!("../../../carried/scenarios/", $name, ".toml")))),*
+        ];
+    };
+}
+
+shipped! {
+    "slow-start" "initcwnd" "post-500k-20ms" "idle-restart" "cached-ssthresh"
+    "default-buffers" "send-window-4096" "receive-window-4096" "zero-window" "no-window-scaling" "http2-window"
+    "sndbuf"
+    "buffer-sweep-rpc" "tiny-receive-buffer" "warm-up"
+    "random-loss" "periodic-loss" "tail-loss" "policer" "duplicate" "corrupt" "reorder"
+    "rate-8" "rate-400" "changing-rate"
+    "bufferbloat" "fair-queueing" "byte-queue-limits"
+    "nagle-delayed-ack" "small-mss" "pmtu-blackhole"
+    "controllers" "gentle-on-lossy" "vegas" "textbook"
+}
 
 /// The scenario of that name, or in that file, with `overrides`.
 ///
@@ -28,7 +39,9 @@ pub(super) const SHIPPED: [(&str, &str); 7] = [
 /// There is none, or it cannot be read; the sentence names it.
 pub(in crate::cmd) fn open(name: &str, overrides: &[String]) -> anyhow::Result<Scenario> {
     if let Some((name, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
-        return Scenario::read(name, text, overrides)
+        let read = Scenario::read(name, text, overrides).map_err(anyhow::Error::from);
+        return read
+            .and_then(with_known_findings)
             .with_context(|| format!("cannot run the scenario {name}"));
     }
     let path = Path::new(name);
@@ -41,7 +54,22 @@ pub(in crate::cmd) fn open(name: &str, overrides: &[String]) -> anyhow::Result<S
     let stem = path.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy());
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' };
     let stem: String = stem.chars().map(plain).take(64).collect();
-    Scenario::read(&stem, &text, overrides).with_context(|| format!("cannot read {name}"))
+    let scenario = Scenario::read(&stem, &text, overrides).map_err(anyhow::Error::from);
+    scenario.and_then(with_known_findings).with_context(|| format!("cannot read {name}"))
+}
+
+/// The scenario, if there are all the findings that it expects to be named or not.
+fn with_known_findings(scenario: Scenario) -> anyhow::Result<Scenario> {
+    let expected = scenario.told.iter().filter_map(|told| told.expect.as_ref());
+    let mut words = expected.flat_map(|expect| expect.named.iter().chain(&expect.absent));
+    match words.find(|word| is_code(word) && tcpwhy::find::doc::find(word).is_none()) {
+        None => Ok(scenario),
+        Some(code) => Err(ScenarioError {
+            place: Place::Unwritten,
+            what: format!("`expect`: there is no finding `{code}`; `tcpwhy doc` lists them"),
+        }
+        .into()),
+    }
 }
 
 /// How a command ends that `error` kept from its scenario: a file that cannot be read is no wrong usage, what was said on
@@ -73,20 +101,6 @@ fn read(path: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Names and what each shows.
-pub(super) fn list() -> String {
-    let row = |(name, text): &(&str, &str)| match Scenario::read(name, text, &[]) {
-        Ok(scenario) => {
-            let names: Vec<_> =
-                scenario.variants.iter().map(|plan| plan.variant.as_str()).collect();
-            format!("{name:<14}{}\n{:14}variants: {}\n", scenario.about, "", names.join("; "))
-        }
-        Err(error) => format!("{name:<14}cannot be read: {error}\n"),
-    };
-    let how = "\nrun one: tcpwhy lab run NAME      write your own: tcpwhy lab list --keys\n";
-    SHIPPED.iter().map(row).chain([how.to_owned()]).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,12 +118,10 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_with_tcpwhy_can_be_opened_and_is_listed() {
-        for (name, _) in SHIPPED {
+    fn what_comes_with_tcpwhy_can_be_opened() {
+        for &(name, _) in SHIPPED {
             assert_eq!(open(name, &[]).expect(name).name, name);
-            assert!(list().contains(name));
         }
-        assert!(!list().contains("cannot be read"));
     }
 
     #[test]
@@ -149,5 +161,9 @@ mod tests {
         );
         std::fs::write(&path, "application.send = 5\n").expect("written");
         assert_eq!(open(&name, &[]).expect("it is fine").name, "my-lab");
+        std::fs::write(&path, "application.send = 5\nexpect.named = [\"LOST\"]\n")
+            .expect("written");
+        let error = format!("{:#}", open(&name, &[]).expect_err("no such finding"));
+        assert!(error.ends_with("there is no finding `LOST`; `tcpwhy doc` lists them"), "{error}");
     }
 }

@@ -5,8 +5,15 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use tcpwhy_model::scenario::{self, Told};
+
+use super::calls::Talks;
+use super::counters::Moved;
+use super::expected::{self, Seen, Verdict};
+use super::modelled::Modelled;
 use super::outcome::{Outcome, Round};
 use super::path::Measured;
+use super::spread::{Spread, Times};
 
 /// The format of the JSON.
 pub(super) const FORMAT: &str = "tcpwhy-lab/1";
@@ -58,53 +65,75 @@ pub(super) struct Variant {
     pub(super) explain_ns: BTreeMap<String, u64>,
     /// The same by the sending kernel; `null` without its records.
     pub(super) kernel_ns: Option<BTreeMap<String, u64>>,
+    /// Controllers of the sender's sockets, where they were asked.
+    pub(super) controllers: Vec<String>,
+    /// What the programs saw, an entry for each application whose calls are known.
+    pub(super) applications: Vec<Application>,
+    /// Codes of what `explain` found in the median run.
+    pub(super) findings: Vec<String>,
+    /// How counters moved in the median run, by host; those that did not are left out. `null` where nobody counted.
+    pub(super) counters: Option<BTreeMap<&'static str, Moved>>,
+    /// The same in the model; `null` where the model is what ran.
+    pub(super) model: Option<Modelled>,
+    /// What was published of it.
+    pub(super) article: Option<Article>,
+    /// Whether it came as the scenario expects; `null` if that expects nothing.
+    pub(super) expected: Option<Verdict>,
     /// What the reader should know, each once.
     pub(super) problems: Vec<String>,
 }
 
-/// A figure over repeats.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
-pub(super) struct Spread {
-    /// Least.
-    pub(super) min: i64,
-    /// The middle one; the lower of two.
-    pub(super) median: i64,
-    /// Greatest.
-    pub(super) max: i64,
+/// How long an application's connections and calls took, as its programs saw it, over all runs.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Application {
+    /// Its name in the scenario.
+    pub(super) name: String,
+    /// From opening to the end of the last call.
+    pub(super) connections: Times,
+    /// The first call of the first connection: the median of the runs.
+    pub(super) first_ns: i64,
+    /// Every call.
+    pub(super) calls: Times,
+    /// Those that are not the first of their connection; `null` if there are none.
+    pub(super) warm: Option<Times>,
 }
 
-impl Spread {
-    /// Over `values`; all zero if there are none.
-    pub(super) fn of(values: impl IntoIterator<Item = i64>) -> Self {
-        let mut sorted: Vec<_> = values.into_iter().collect();
-        sorted.sort_unstable();
-        match (sorted.first(), sorted.last()) {
-            (Some(&min), Some(&max)) => Self { min, median: sorted[(sorted.len() - 1) / 2], max },
-            _ => Self::default(),
-        }
-    }
+/// An article and its figure.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Article {
+    /// Its number.
+    pub(super) number: String,
+    /// What it measured.
+    pub(super) figure: String,
+    /// Why it is another figure here.
+    pub(super) differs: String,
+}
+
+/// The runs of a variant.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    /// Those that count.
+    pub(super) outcomes: Vec<Outcome>,
+    /// Repeats without one.
+    pub(super) invalid: usize,
+    /// Why runs were thrown away.
+    pub(super) discarded: Vec<String>,
+    /// The same in the model.
+    pub(super) model: Option<Modelled>,
+    /// Time was real and not simulated.
+    pub(super) is_live: bool,
 }
 
 impl Variant {
-    /// Sums up the runs of a variant.
-    pub(super) fn of(
-        name: &str,
-        outcomes: &[Outcome],
-        invalid: usize,
-        discarded: &[String],
-    ) -> Self {
+    /// Sums up the runs of a variant; `side` is whose data it is about.
+    pub(super) fn of(name: &str, told: &Told, runs: Runs, side: usize) -> Self {
+        let Runs { outcomes, invalid, discarded, model, is_live } = runs;
         let time_ns = Spread::of(outcomes.iter().map(|outcome| outcome.time_ns));
         let median = outcomes.iter().find(|outcome| outcome.time_ns == time_ns.median);
-        let mut all = thrown_away(discarded);
-        all.extend(outcomes.iter().flat_map(|outcome| outcome.problems.clone()));
-        let mut problems: Vec<String> = Vec::new();
-        for problem in all {
-            if !problems.contains(&problem) {
-                problems.push(problem);
-            }
-        }
         let kernel: Option<Vec<_>> =
             outcomes.iter().map(|outcome| outcome.kernel.as_ref()).collect();
+        let seen = median.map(|median| Seen { median, time_ns, model: model.as_ref(), is_live });
+        let expected = told.expect.as_ref();
         Self {
             name: name.to_owned(),
             runs: outcomes.len(),
@@ -117,9 +146,70 @@ impl Variant {
             rounds: median.map(|outcome| outcome.rounds.clone()).unwrap_or_default(),
             explain_ns: mean(outcomes.iter().map(|outcome| &outcome.explain)),
             kernel_ns: kernel.filter(|rows| !rows.is_empty()).map(|rows| mean(rows.into_iter())),
-            problems,
+            controllers: median
+                .map(|median| median.log.controllers[side].clone())
+                .unwrap_or_default(),
+            applications: applications(&told.applications, &outcomes),
+            findings: median.into_iter().flat_map(|median| median.findings.clone()).collect(),
+            counters: median.and_then(|median| median.counters.as_ref()).map(moved),
+            article: told.article.as_ref().map(Article::of),
+            expected: expected.map(|expect| expected::verdict(expect, seen.as_ref())),
+            problems: problems(&outcomes, &discarded),
+            model,
         }
     }
+
+    /// Whether nothing came otherwise than the scenario expects.
+    pub(super) fn is_as_expected(&self) -> bool {
+        self.expected.as_ref().is_none_or(|verdict| verdict.as_expected)
+    }
+}
+
+impl Article {
+    fn of(article: &scenario::expect::Article) -> Self {
+        let scenario::expect::Article { number, figure, differs } = article.clone();
+        Self { number, figure, differs }
+    }
+}
+
+/// What the programs of each application saw in all runs.
+fn applications(names: &[String], outcomes: &[Outcome]) -> Vec<Application> {
+    let of = |(at, name): (usize, &String)| {
+        let runs: Vec<&Talks> =
+            outcomes.iter().filter_map(|outcome| outcome.log.talks.get(at)).collect();
+        let all =
+            |part: fn(&Talks) -> &Vec<i64>| runs.iter().flat_map(move |talks| part(talks)).copied();
+        let calls = all(|talks| &talks.cold).chain(all(|talks| &talks.warm));
+        Some(Application {
+            name: name.clone(),
+            connections: Times::of(all(|talks| &talks.connections))?,
+            first_ns: Spread::of(runs.iter().filter_map(|talks| talks.cold.first().copied()))
+                .median,
+            calls: Times::of(calls)?,
+            warm: Times::of(all(|talks| &talks.warm)),
+        })
+    };
+    names.iter().enumerate().filter_map(of).collect()
+}
+
+fn moved(hosts: &[Moved; 2]) -> BTreeMap<&'static str, Moved> {
+    let of = |moved: &Moved| {
+        moved.iter().filter(|(_, by)| **by > 0).map(|(n, by)| (n.clone(), *by)).collect()
+    };
+    let [client, server] = hosts;
+    BTreeMap::from([("client", of(client)), ("server", of(server))])
+}
+
+/// What the reader should know, each once.
+fn problems(outcomes: &[Outcome], discarded: &[String]) -> Vec<String> {
+    let mut problems: Vec<String> = Vec::new();
+    let all = thrown_away(discarded).into_iter();
+    for problem in all.chain(outcomes.iter().flat_map(|outcome| outcome.problems.clone())) {
+        if !problems.contains(&problem) {
+            problems.push(problem);
+        }
+    }
+    problems
 }
 
 /// Why runs were thrown away: each reason once, with its figures of the first time.
@@ -175,8 +265,9 @@ mod tests {
         let late =
             |ms: &str| format!("one packet was {ms} ms late: repeat the run on a quieter machine");
         let discarded = [late("0.4"), format!("a record was lost; {}", late("1.7")), late("2.1")];
-        let variant =
-            Variant::of("a", &[outcome(30, 3), outcome(10, 1), outcome(20, 2)], 1, &discarded);
+        let outcomes = vec![outcome(30, 3), outcome(10, 1), outcome(20, 2)];
+        let runs = Runs { outcomes, invalid: 1, discarded: discarded.to_vec(), ..Runs::default() };
+        let variant = Variant::of("a", &Told::default(), runs, 1);
         assert_eq!(variant.time_ns, Spread { min: 10, median: 20, max: 30 });
         assert_eq!(variant.rounds[0][0].bytes, 2);
         assert_eq!(variant.explain_ns["app"], 2);
@@ -194,11 +285,31 @@ mod tests {
 
     #[test]
     fn a_variant_without_a_run_is_no_division_by_zero() {
-        let variant = Variant::of("a", &[], 2, &["why".to_owned()]);
+        let runs = Runs { invalid: 2, discarded: vec!["why".to_owned()], ..Runs::default() };
+        let variant = Variant::of("a", &Told::default(), runs, 1);
         assert_eq!(
             (variant.runs, variant.kernel_ns, variant.time_ns),
             (0, None, Spread::default())
         );
+    }
+
+    #[test]
+    fn calls_of_all_runs_are_told_apart_by_application() {
+        let talks =
+            |first| Talks { connections: vec![first + 5], cold: vec![first], warm: vec![2, 3] };
+        let outcome = |first| {
+            let log = super::super::calls::Log {
+                talks: vec![Talks::default(), talks(first)],
+                ..super::super::calls::Log::default()
+            };
+            Outcome { log, ..Outcome::default() }
+        };
+        let names = ["silent".to_owned(), "small".to_owned()];
+        let told = applications(&names, &[outcome(9), outcome(7), outcome(8)]);
+        let [small] = &told[..] else { panic!("{told:?}") };
+        assert_eq!((small.name.as_str(), small.first_ns, small.calls.count), ("small", 8, 9));
+        assert_eq!(small.warm.map(|warm| (warm.count, warm.median_ns)), Some((6, 2)));
+        assert_eq!(small.connections.p95_ns, 14);
     }
 
     #[test]
@@ -215,14 +326,37 @@ mod tests {
             explain_ns: BTreeMap::from([("app".to_owned(), 1)]),
             kernel_ns: Some(BTreeMap::new()),
             queue_bytes: Some(1),
+            controllers: vec!["cubic".to_owned()],
+            applications: vec![
+                Application { warm: Some(Times::default()), ..Application::default() },
+                Application::default(),
+            ],
+            findings: vec!["SLOW_START".to_owned()],
+            counters: Some(BTreeMap::from([(
+                "client",
+                Moved::from([("TcpInSegs".to_owned(), 1)]),
+            )])),
+            model: Some(Modelled {
+                time_ns: Some(Spread::default()),
+                states_ns: BTreeMap::from([("app".to_owned(), 1)]),
+                refused: Some("why".to_owned()),
+                ..Modelled::default()
+            }),
+            article: Some(Article::default()),
+            expected: Some(Verdict {
+                held: vec!["one".to_owned()],
+                broken: vec!["other".to_owned()],
+                ..Verdict::default()
+            }),
             problems: vec!["one".to_owned()],
             ..Variant::default()
         };
+        let bare = Variant { model: Some(Modelled::default()), ..Variant::default() };
         let mut answer = Answer {
             format: FORMAT.to_owned(),
             sender: "server",
             paths: vec![Measured { rtt_ns: Some(1), rate_bps: Some(1), ..Measured::default() }],
-            variants: vec![full, Variant::default()],
+            variants: vec![full, bare, Variant::default()],
             ..Answer::default()
         };
         answer.paths.push(Measured::default());
