@@ -26,7 +26,12 @@ fn every_combination_is_a_line_of_csv() {
         "--csv",
     ]);
     let lines: Vec<_> = told.stdout.lines().collect();
-    assert_eq!(lines.len(), 1 + 2 * 2 * 2, "two rates, two kernels, two variants: {}", told.stdout);
+    assert_eq!(
+        lines.len(),
+        1 + 2 * 2 * 3,
+        "two rates, two kernels, three variants: {}",
+        told.stdout
+    );
     assert!(lines[0].starts_with("path.rate,kernel,variant,finished,time_ns,"), "{}", lines[0]);
     assert!(lines[1].starts_with("100mbit,4.18,RTT 6 ms,true,"), "{}", lines[1]);
 }

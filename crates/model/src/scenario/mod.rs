@@ -232,6 +232,7 @@ fn plan(
     let (server, server_socket) = host::read("server", top.node("server"))?;
     let taps_ns = 2 * (client.stack_to_tap_ns + server.stack_to_tap_ns);
     let records = Section::open("records", keys::RECORDS, top.node("records"))?;
+    let path = path::read(top.node("path"), taps_ns)?;
     let (flows, names) = flows(&top, [client_socket, server_socket])?.into_iter().unzip();
     let plan = Plan {
         scenario: scenario.to_owned(),
@@ -239,7 +240,7 @@ fn plan(
         repeat: 0,
         seed: top.figure("seed")?,
         ipv6: top.switch("ipv6")?,
-        path: path::read(top.node("path"), taps_ns)?,
+        path,
         flows,
         client,
         server,

@@ -14,7 +14,7 @@ fn errors_name_line_column_and_what_was_meant() {
         ),
         (
             "rtt = \"6ms\"",
-            "line 1, column 1: a scenario has no key `rtt`; known are name, about, ipv6, repeats, seed, limit, tail, client, server, path, application, applications, records, variants",
+            "line 1, column 1: a scenario has no key `rtt`; known are name, about, subject, ipv6, repeats, seed, limit, tail, client, server, path, application, applications, records, article, expect, variants",
         ),
         (
             "path.rtt = \"2min\"",

@@ -361,7 +361,7 @@ mod tests {
                 as_expected: true,
                 held: vec![
                     "cwnd held the sender longest (81.0 %)".to_owned(),
-                    "rounds 2".to_owned(),
+                    "2 rounds".to_owned(),
                 ],
                 broken: Vec::new(),
             }),

@@ -120,7 +120,10 @@ impl Seen<'_> {
             }
         };
         if is_met {
-            Ok(format!("rounds {found}"))
+            Ok(match expected.strip_prefix("of ") {
+                Some(_) => format!("rounds {found}"),
+                None => format!("{found} rounds"),
+            })
         } else {
             Err(format!("rounds: {expected} expected, {found} seen"))
         }
@@ -232,7 +235,7 @@ mod tests {
 
     #[test]
     fn rounds_are_counted_or_compared_one_by_one() {
-        assert_eq!(held("expect.rounds = 3").held, ["rounds 3"]);
+        assert_eq!(held("expect.rounds = 3").held, ["3 rounds"]);
         assert_eq!(
             held("expect.rounds = \">= 4\"").broken,
             ["rounds: at least 4 expected, 3 seen"]
