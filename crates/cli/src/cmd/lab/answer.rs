@@ -243,7 +243,7 @@ fn counters(text: &mut String, variants: &[Variant]) {
         }
     }
     if !lines.is_empty() {
-        *text += &format!("\ncounters that moved in the median run\n{lines}");
+        let _ = write!(text, "\ncounters that moved in the median run\n{lines}");
     }
 }
 

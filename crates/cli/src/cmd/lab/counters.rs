@@ -57,7 +57,7 @@ pub(super) fn telling(moved: &Moved) -> Vec<(&str, u64)> {
     told.map(|(name, by)| (name.as_str(), *by)).collect()
 }
 
-/// What moves whenever a packet does, or a connection is opened and closed (Documentation/networking/snmp_counter.rst).
+/// What moves whenever a packet does, or a connection is opened and closed (`Documentation/networking/snmp_counter.rst`).
 const COUNTS_TRAFFIC: &[&str] = &[
     "IpExtInECT0Pkts",
     "IpExtInNoECTPkts",
