@@ -64,7 +64,7 @@ impl Account {
 
     /// What is left of it without its beginning.
     #[must_use]
-    pub(crate) fn less(&self, beginning: &Self) -> Self {
+    pub fn less(&self, beginning: &Self) -> Self {
         let mut time_in = TimeIn::default();
         for (state, span) in self.time_in.iter() {
             let rest = (span.0 - beginning.time_in.get(state).0).max(0);

@@ -10,6 +10,7 @@
 //! has beyond what it has shown.
 
 mod advise;
+mod experiment;
 mod near;
 mod picture;
 mod reads;

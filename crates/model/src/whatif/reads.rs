@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use crate::fit::Fit;
 use crate::scenario::Quantity;
 
+/// The pace of the receiver's program.
+pub(super) const KEY: &str = "reads";
+
 /// The receiver's program reads what has come as soon as it comes.
 pub(super) const AT_ONCE: &str = "reads=at-once";
 
@@ -39,10 +42,8 @@ pub(super) fn split<'a>(fit: &'a Fit, changes: &[String]) -> (Cow<'a, Fit>, Vec<
 fn pace(change: &str) -> Option<Pace> {
     let (key, value) = change.split_once('=')?;
     match (key.trim(), value.trim()) {
-        ("reads", "at-once") => Some(Pace::AtOnce),
-        ("reads", rate) => {
-            Some(Pace::Rate(Quantity::Rate.read(rate).ok().filter(|rate| *rate > 0)?))
-        }
+        (KEY, "at-once") => Some(Pace::AtOnce),
+        (KEY, rate) => Some(Pace::Rate(Quantity::Rate.read(rate).ok().filter(|rate| *rate > 0)?)),
         _ => None,
     }
 }

@@ -79,7 +79,7 @@ impl World {
             calls: 0,
             most_events: u64::MAX,
             last_done: 0,
-            lost: [Vec::new(), Vec::new()],
+            losses: Default::default(),
         };
         if (0..plan.flows.len()).any(|flow| world.is_lesson(flow)) {
             world.remember_route(Side::Client);

@@ -70,7 +70,8 @@ impl Side {
         }
     }
 
-    pub(crate) const fn index(self) -> usize {
+    /// 0 for the client, 1 for the server: as in lists of both.
+    pub const fn index(self) -> usize {
         match self {
             Self::Client => 0,
             Self::Server => 1,
@@ -90,6 +91,8 @@ pub struct Outcome {
     /// Events that were processed, or packets delivered and calls made if those were more: what
     /// [`World::at_most`] counts.
     pub events: u64,
+    /// Which segments with data of the client and the server were lost as [`Recorded`] has it, counted from 1.
+    pub lost: [Vec<u64>; 2],
 }
 
 /// A run under way.
@@ -121,8 +124,8 @@ pub struct World {
     calls: u64,
     most_events: u64,
     last_done: u64,
-    /// Bytes of the client's and the server's stream that a capture lost.
-    lost: [Vec<u64>; 2],
+    /// What a capture lost of the client's and the server's stream.
+    losses: [recorded::Losses; 2],
 }
 
 struct FlowState {
@@ -157,7 +160,9 @@ impl World {
         let done = self.is_done();
         let waiting = if done { Vec::new() } else { self.who_waits() };
         self.trace.links = self.ways.each_mut().map(|way| way.work.take().unwrap_or_default());
-        (Outcome { end_ns: end, done, waiting, events: self.spent() }, self.trace)
+        let events = self.spent();
+        let lost = self.losses.map(|losses| losses.numbers);
+        (Outcome { end_ns: end, done, waiting, events, lost }, self.trace)
     }
 
     /// What the run has taken so far.

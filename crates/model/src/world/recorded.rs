@@ -33,9 +33,9 @@ impl World {
         }
         self.remember_route(Side::Client);
         self.remember_route(Side::Server);
-        self.lost.clone_from(&recorded.lost);
-        for lost in &mut self.lost {
-            lost.sort_unstable();
+        for (losses, lost) in self.losses.iter_mut().zip(&recorded.lost) {
+            losses.left.clone_from(lost);
+            losses.left.sort_unstable();
         }
         self
     }
@@ -47,23 +47,44 @@ impl World {
         side: Side,
         segment: &Segment,
     ) -> bool {
-        if connection != 0 || self.lost[side.index()].is_empty() {
+        let first = isn(side, connection).wrapping_add(1);
+        let from = u64::from(segment.seq.wrapping_sub(first));
+        connection == 0 && self.losses[side.index()].take(from, u64::from(segment.len))
+    }
+}
+
+/// What a capture lost of one side's stream.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Losses {
+    /// Its bytes that no segment has taken away here yet, in order.
+    left: Vec<u64>,
+    /// Segments with data so far.
+    seen: u64,
+    /// Which of these were lost, counted from 1.
+    pub(super) numbers: Vec<u64>,
+}
+
+impl Losses {
+    /// Whether the segment with these bytes is lost.
+    fn take(&mut self, from: u64, len: u64) -> bool {
+        if self.left.is_empty() || len == 0 {
             return false;
         }
-        let first = isn(side, connection).wrapping_add(1);
-        let lost = &mut self.lost[side.index()];
-        let from = u64::from(segment.seq.wrapping_sub(first));
-        let inside = lost.partition_point(|byte| *byte < from)
-            ..lost.partition_point(|byte| *byte < from + u64::from(segment.len));
+        self.seen += 1;
+        let inside = self.left.partition_point(|byte| *byte < from)
+            ..self.left.partition_point(|byte| *byte < from + len);
         let is_lost = !inside.is_empty();
         // One of each: what is listed twice is lost the next time too.
         let mut last = None;
         let mut at = 0;
-        lost.retain(|byte| {
+        self.left.retain(|byte| {
             let taken = inside.contains(&at) && last.replace(*byte) != Some(*byte);
             at += 1;
             !taken
         });
+        if is_lost {
+            self.numbers.push(self.seen);
+        }
         is_lost
     }
 }

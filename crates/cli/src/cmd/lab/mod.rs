@@ -25,6 +25,7 @@ mod setup;
 mod spread;
 mod summary;
 pub(super) mod table;
+mod verify;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -64,6 +65,9 @@ pub enum LabCommand {
     /// Run a scenario: each variant, as often as it says
     #[command(after_help = AFTER_RUN)]
     Run(RunFlags),
+    /// Carry a captured connection out on a kernel, as it was and with what would make it faster
+    #[command(after_help = verify::AFTER)]
+    Verify(verify::VerifyFlags),
     /// Hold what explain says of random runs against the sending kernel's own account
     #[command(after_help = AFTER_ACCURACY)]
     Accuracy(AccuracyFlags),
@@ -171,6 +175,7 @@ pub fn run(command: &LabCommand, around: &Surroundings) -> Exit {
         LabCommand::List { what, .. } => list::list(what.as_deref()).and_then(|text| print(&text)),
         LabCommand::Setup(flags) => setup::run(flags),
         LabCommand::Run(flags) => run_scenario(flags, around),
+        LabCommand::Verify(flags) => verify::run(flags, around),
         LabCommand::Accuracy(flags) => run_accuracy(flags, around),
     };
     done.unwrap_or_else(|error| {

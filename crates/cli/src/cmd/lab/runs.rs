@@ -209,7 +209,7 @@ impl<'b> Lab<'b> {
     }
 
     /// Asks for refusals of every variant, before anything starts.
-    fn check(&self, scenario: &Scenario) -> Result<(), Ended> {
+    pub(super) fn check(&self, scenario: &Scenario) -> Result<(), Ended> {
         scenario.variants.iter().try_for_each(|plan| Ok(self.backend.check(plan)?))
     }
 

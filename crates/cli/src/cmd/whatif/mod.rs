@@ -12,6 +12,8 @@ use tcpwhy::report::Connection;
 use tcpwhy_model::predict;
 use tcpwhy_model::whatif::{Refusal, Remedies, Study, Tried};
 
+pub(super) use table::{about, longest};
+
 use super::one;
 use super::predict::grid::{self, Axis};
 use super::signals::stop_on_signals;
@@ -90,7 +92,7 @@ pub fn run(flags: &WhatifFlags) -> anyhow::Result<Exit> {
 }
 
 /// The connection, and what the model makes of it.
-fn studied(
+pub(super) fn studied(
     flags: &WhatifFlags,
     input: &Input,
     stop: &AtomicBool,
@@ -152,12 +154,28 @@ fn in_a_page(
 
 /// What the answer shows of changes.
 #[derive(Default)]
-struct Rows {
+pub(super) struct Rows {
     remedies: Remedies,
     /// Changes without an answer.
     refused: Vec<(String, Refusal)>,
     /// Why not all were tried, if that is so.
     stopped: Option<String>,
+}
+
+impl Rows {
+    /// What there is an answer to; why there is none to the others, or not to all, is `remarked`.
+    pub(super) fn into_tried(self, remarked: &mut dyn FnMut(&str)) -> Vec<Tried> {
+        for (what, why) in &self.refused {
+            remarked(&format!("no answer to {what}: {why}"));
+        }
+        self.stopped.iter().for_each(|why| remarked(why));
+        self.remedies.tried
+    }
+}
+
+/// What the model makes of a connection, without changes.
+pub(super) fn told(connection: &Connection, study: &Study) -> String {
+    table::text(connection, study, &Rows::default())
 }
 
 /// Events of the model for all answers of one command. Ours: as many as of one prediction's, two minutes.
@@ -179,7 +197,7 @@ fn answer(
 ///
 /// # Errors
 /// A change that makes no sense.
-fn rows(flags: &WhatifFlags, study: &Study) -> anyhow::Result<Rows> {
+pub(super) fn rows(flags: &WhatifFlags, study: &Study) -> anyhow::Result<Rows> {
     let axes = axes(flags, study)?;
     if axes.is_empty() {
         return Ok(Rows { remedies: study.remedies(), ..Rows::default() });

@@ -90,16 +90,21 @@ const fn not_all(was_cut_short: bool) -> &'static str {
     }
 }
 
-fn head(connection: &Connection, study: &Study) -> String {
+/// Whose data it is about.
+pub(in crate::cmd) fn about(connection: &Connection, study: &Study) -> String {
     let (from, to) = match study.fit.sender {
         Side::Client => (connection.client_shown(), connection.server_shown()),
         Side::Server => (connection.server_shown(), connection.client_shown()),
     };
+    let bytes = Bytes(study.fit.seen.bytes);
+    format!("connection {}: {from} -> {to}, {bytes}\n", connection.id)
+}
+
+fn head(connection: &Connection, study: &Study) -> String {
     let seen = &study.fit.seen;
     format!(
-        "connection {}: {from} -> {to}, {}\nseen: {} from the handshake to the last ACK, {} rounds: {}\n",
-        connection.id,
-        Bytes(seen.bytes),
+        "{}seen: {} from the handshake to the last ACK, {} rounds: {}\n",
+        about(connection, study),
         Duration(seen.ns),
         seen.rounds,
         longest(&seen.time_in, seen.ns),
@@ -192,7 +197,8 @@ fn version(study: &Study, replay: &Replay) -> String {
     kernel.version.to_string()
 }
 
-fn longest(time_in: &TimeIn, of: i64) -> String {
+/// The longest of its states.
+pub(in crate::cmd) fn longest(time_in: &TimeIn, of: i64) -> String {
     longest_of(time_in, of, |_| true)
 }
 

@@ -1,6 +1,7 @@
 //! Tape tests of what is in flight.
 
 use super::*;
+use crate::clocks::TapTime;
 
 /// Frames of 100 bytes from 0 on, numbered from 1, which left at 10, 20, 30, ..., each 5 before it passed.
 fn volley(frames: usize) -> Flight {
