@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::path::Path;
 
 use serde_json::Value;
-use tcpwhy_model::scenario::plan::{Flow, Socket, Step};
+use tcpwhy_model::scenario::plan::{Accept, Flow, Socket, Step};
 
 use crate::space::{Agent, download, inside, lines, plan, play, port};
 
@@ -245,6 +245,60 @@ fn who_is_told_to_end_saves_its_log() {
             "{said}"
         );
         assert_eq!(lines(&log)[0]["step"], "listen");
+    });
+}
+
+fn ns(line: &Value, key: &str) -> u64 {
+    line[key].as_u64().expect("ns")
+}
+
+#[test]
+fn connections_may_come_together_and_wait_to_be_accepted() {
+    inside(|folder| {
+        let flow = Flow {
+            connections: 4,
+            together: true,
+            accept: Accept::After(300_000_000),
+            client: vec![Step::Write { bytes: 10, chunk: 0, pause_ns: 0 }, Step::ReadHead],
+            server: vec![Step::Read { bytes: 10, chunk: 0, pause_ns: 0 }, Step::WriteHead(40)],
+            ..download(8080, 0)
+        };
+        let log = play(folder, flow, "127.0.0.1");
+        let of = |step: &str| log.iter().filter(|line| line["step"] == step).collect::<Vec<_>>();
+        let listened = ns(of("listen")[0], "to");
+        let (connected, accepted) = (of("connect"), of("accept"));
+        assert_eq!((connected.len(), accepted.len()), (4, 4));
+        let before = |line: &&Value| ns(line, "to") < listened + 300_000_000;
+        assert!(connected.iter().all(before), "no connection waits for another");
+        assert!(!accepted.iter().any(before), "{accepted:?}");
+    });
+}
+
+#[test]
+fn a_connection_that_may_fail_ends_nothing() {
+    inside(|folder| {
+        let flow = Flow { connections: 2, may_fail: true, ..download(8080, 1) };
+        let plan = plan(folder, flow);
+        let log = folder.join("log");
+        let path = log.display().to_string();
+        let of = |side| {
+            ["app", "--plan", &plan, "--side", side, "--address", "127.0.0.1", "--log", &path]
+                .map(str::to_owned)
+        };
+        let client = of("client");
+        let client = Agent::start(&client.each_ref().map(String::as_str));
+        assert_eq!(client.end_by_itself(), (true, String::new()));
+        let failed = lines(&log)
+            .iter()
+            .filter(|line| {
+                line["failed"].as_str().is_some_and(|why| why.contains("Connection refused"))
+            })
+            .count();
+        assert_eq!(failed, 2);
+        let server = of("server");
+        let server = Agent::ready(&server.each_ref().map(String::as_str));
+        server.signal(libc::SIGTERM);
+        assert_eq!(server.end_by_itself(), (true, String::new()), "it stays until it is told");
     });
 }
 

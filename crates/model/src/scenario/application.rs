@@ -1,12 +1,13 @@
 //! `[application]`: from the words a user would type to the steps of both ends.
 
-use super::error::{Place, ScenarioError};
+use super::error::{self, Place, ScenarioError};
 use super::host;
 use super::keys::APPLICATION;
-use super::plan::{Flow, Step};
+use super::plan::{Accept, Flow, Step};
 use super::section::Section;
 use super::steps;
 use super::tree::{Node, VERBS};
+use super::units::Quantity;
 
 /// Reads one application; `sockets` are the options of client and server as their hosts have them.
 pub(super) fn read(
@@ -25,11 +26,29 @@ pub(super) fn read(
         port: section.number("port")?.map_or(FIRST_PORT + number, |port| port as u16),
         connections: section.figure("connections")? as u32,
         gap_ns: section.figure("gap")?,
+        together: section.switch("together")?,
+        may_fail: section.switch("may_fail")?,
+        accept: accept(&section)?,
         client,
         server,
         client_socket: socket("client", sockets[0], "client_socket")?,
         server_socket: socket("server", sockets[1], "server_socket")?,
     })
+}
+
+/// When the server takes its connections.
+fn accept(section: &Section<'_>) -> Result<Accept, ScenarioError> {
+    let Some((place, said)) = section.text("accept")? else { return Ok(Accept::AtOnce) };
+    match (&*said, Quantity::Time.read(&said)) {
+        ("never", _) => Ok(Accept::Never),
+        (_, Ok(0)) => Ok(Accept::AtOnce),
+        (_, Ok(ns)) if ns <= HOUR_NS => Ok(Accept::After(ns)),
+        _ => {
+            let said = error::shown(&said);
+            let what = format!("`{said}` is no time up to 1h, and not \"never\"");
+            Err(ScenarioError::new(place, what))
+        }
+    }
 }
 
 /// What the application does: just one thing.
@@ -204,6 +223,9 @@ impl Data {
         }
     }
 }
+
+/// The longest time of an application.
+const HOUR_NS: u64 = 3_600_000_000_000;
 
 /// Ours: above the ports that need rights.
 const FIRST_PORT: u16 = 8000;

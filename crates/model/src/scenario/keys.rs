@@ -250,6 +250,14 @@ pub(super) const APPLICATION: &[Key] = &[
     key("port", Count(1, 65_535), "", "that the server listens on; else 8000, 8001 and so on"),
     key("connections", Count(1, 100_000), "1", "one after the other, each new (cold)"),
     key("gap", Of(Time, 0, HOUR), "0", "pause between connections"),
+    key("together", Switch, "", "all connections at once"),
+    key("may_fail", Switch, "", "a connection that fails ends nothing but itself"),
+    key(
+        "accept",
+        Text("time or \"never\""),
+        "0",
+        "how long the server listens before it takes connections off its accept queue",
+    ),
     key("times", Count(1, 1_000_000), "1", "how often on one connection, which stays open (warm)"),
     key(
         "idle",

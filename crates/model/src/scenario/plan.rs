@@ -252,6 +252,15 @@ pub struct Flow {
     pub connections: u32,
     /// Pause between them.
     pub gap_ns: u64,
+    /// The connections are opened all at once instead.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub together: bool,
+    /// A connection that fails ends nothing but itself, and the server stays until the clients are done.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub may_fail: bool,
+    /// When the server takes its connections.
+    #[serde(default, skip_serializing_if = "Accept::is_at_once")]
+    pub accept: Accept,
     /// What the client does with each.
     pub client: Vec<Step>,
     /// What the server does with each.
@@ -260,6 +269,32 @@ pub struct Flow {
     pub client_socket: Socket,
     /// The server's sockets; set on the listener too.
     pub server_socket: Socket,
+}
+
+impl Flow {
+    /// The server does not end by itself.
+    pub fn server_stays(&self) -> bool {
+        self.may_fail || self.accept == Accept::Never
+    }
+}
+
+/// When a server takes its connections off the queue of `listen`.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Accept {
+    /// As they come.
+    #[default]
+    AtOnce,
+    /// From this long after it began to listen, in nanoseconds.
+    After(u64),
+    /// Not at all.
+    Never,
+}
+
+impl Accept {
+    fn is_at_once(&self) -> bool {
+        *self == Self::AtOnce
+    }
 }
 
 /// Options of a socket; what is absent stays as the kernel has it.

@@ -7,7 +7,7 @@ use super::program::Program;
 use super::{FlowState, Keep, Side, Trace, World};
 use crate::path::{Chance, Device, Driver, Way, Work};
 use crate::profile::{KernelProfile, KnobError, Version};
-use crate::scenario::plan::{self, Egress, Flow, Host, Plan};
+use crate::scenario::plan::{self, Accept, Egress, Flow, Host, Plan};
 use crate::socket::{Config, Link};
 
 /// Which kernels the hosts run.
@@ -107,10 +107,26 @@ impl FlowState {
 /// Whether the model has what is asked for.
 fn check(plan: &Plan, [client, server]: [&Config; 2]) -> Result<(), KnobError> {
     for flow in &plan.flows {
+        only_kernels(flow)?;
         check_congestion(client, flow, Side::Client)?;
         check_congestion(server, flow, Side::Server)?;
     }
     takes_time(plan)
+}
+
+/// Refuses what takes a kernel's queues of connections.
+fn only_kernels(flow: &Flow) -> Result<(), KnobError> {
+    let asked = [
+        (flow.together, "application.together"),
+        (flow.accept != Accept::AtOnce, "application.accept"),
+        (flow.may_fail, "application.may_fail"),
+    ];
+    let missing = asked.into_iter().find(|(is_asked, _)| *is_asked);
+    missing.map_or(Ok(()), |(_, name)| {
+        let why = "the model has no queues of connections: each opens, and is accepted at once"
+            .to_owned();
+        Err(KnobError { name: name.to_owned(), why })
+    })
 }
 
 /// Refuses a path on which nothing takes any time: what is said of it would be 0 ns, whatever is asked.

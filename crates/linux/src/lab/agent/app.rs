@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use socket2::Socket;
-use tcpwhy_model::scenario::plan::{Flow, Plan, Step};
+use tcpwhy_model::scenario::plan::{Accept, Flow, Plan, Step};
 
 use super::log::{Entry, Log, Side};
 use super::socket;
@@ -132,6 +132,21 @@ pub enum AppError {
     },
 }
 
+impl AppError {
+    /// Whether only one connection failed.
+    const fn is_of_a_connection(&self) -> bool {
+        matches!(self, Self::Call { .. } | Self::Step { .. })
+    }
+
+    /// Which one; 0 if it is none's.
+    const fn connection(&self) -> u32 {
+        match self {
+            Self::Call { connection, .. } | Self::Step { connection, .. } => *connection,
+            _ => 0,
+        }
+    }
+}
+
 /// Plays a role to its end; `ready` is called when the server listens or the client is about to
 /// wait for its start.
 ///
@@ -170,11 +185,14 @@ pub(super) fn run(role: Role<'_>, stop: Stop, ready: impl FnOnce()) -> Result<()
         let _ = told.send(Event::Signal);
     });
     let start = role.start.unwrap_or_else(|| Clock::Real.now());
+    // A listener that nobody accepts from stays open all the same.
+    let mut listens = None;
     match side {
         Side::Server => {
-            let listener = stage.listen()?;
-            let stage = Arc::clone(&stage);
-            thread::spawn(move || serve(&stage, &Arc::new(listener), &sender));
+            let listener = Arc::new(stage.listen()?);
+            let (stage, own) = (Arc::clone(&stage), Arc::clone(&listener));
+            listens = Some(listener);
+            thread::spawn(move || serve(&stage, &own, &sender));
         }
         Side::Client => {
             let stage = Arc::clone(&stage);
@@ -184,6 +202,7 @@ pub(super) fn run(role: Role<'_>, stop: Stop, ready: impl FnOnce()) -> Result<()
     }
     ready();
     let ended = stage.watch(&events, role.plan.limit_ns);
+    drop(listens);
     stage.log.flush().map_err(log_error)?;
     ended
 }
@@ -209,7 +228,7 @@ impl Stage {
         let (flow, side, connections) = (self.flow, self.side, self.played.connections);
         let end = (limit_ns > 0).then(|| Clock::Monotonic.now().saturating_add(limit_ns));
         let mut open = connections;
-        while open > 0 {
+        while open > 0 || self.stays() {
             let event = match end {
                 None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(end) => {
@@ -219,7 +238,14 @@ impl Stage {
             };
             match event {
                 Ok(Event::Ended(Ok(()))) => open -= 1,
+                Ok(Event::Ended(Err(error)))
+                    if self.played.may_fail && error.is_of_a_connection() =>
+                {
+                    self.failed(&error)?;
+                    open -= 1;
+                }
                 Ok(Event::Ended(Err(error))) => return Err(error),
+                Ok(Event::Signal) if self.stays() => return Ok(()),
                 Ok(Event::Signal) | Err(RecvTimeoutError::Disconnected) => {
                     return Err(AppError::Stopped { flow, side, open, connections });
                 }
@@ -229,6 +255,22 @@ impl Stage {
             }
         }
         Ok(())
+    }
+
+    /// Whether it goes on until it is told to end.
+    fn stays(&self) -> bool {
+        self.side == Side::Server && self.played.server_stays()
+    }
+
+    /// Notes a connection that failed.
+    fn failed(&self, error: &AppError) -> Result<(), AppError> {
+        let (connection, now) = (error.connection(), Clock::Real.now());
+        let failed = Some(error.to_string());
+        let entry =
+            Entry { connection, step: "failed", from: now, to: now, failed, ..Entry::default() };
+        self.log
+            .add(&entry)
+            .map_err(|source| self.call_error(connection, "write the log".to_owned(), source))
     }
 
     fn listen(&self) -> Result<Socket, AppError> {
@@ -254,6 +296,10 @@ impl Stage {
         })?;
         self.opened("connect", connection, from, &socket)?;
         Ok(socket)
+    }
+
+    fn visit_once(&self, connection: u32) -> Result<(), AppError> {
+        self.connect(connection).and_then(|socket| self.play(socket, connection))
     }
 
     fn opened(
@@ -314,6 +360,12 @@ impl Stage {
 /// Accepts all connections; the last one is played on this thread.
 fn serve(stage: &Arc<Stage>, listener: &Arc<Socket>, events: &Sender<Event>) {
     let connections = stage.played.connections;
+    match stage.played.accept {
+        Accept::AtOnce => {}
+        Accept::After(ns) => Clock::Monotonic.sleep_until(Clock::Monotonic.now() + ns),
+        // Whoever watches holds the listener.
+        Accept::Never => return,
+    }
     for connection in 1..=connections {
         let socket = match stage.accept(listener, connection) {
             Ok(socket) => socket,
@@ -334,12 +386,20 @@ fn serve(stage: &Arc<Stage>, listener: &Arc<Socket>, events: &Sender<Event>) {
     }
 }
 
-/// Opens all connections, one after the other.
-fn visit(stage: &Stage, start: u64, events: &Sender<Event>) {
+/// Opens all connections, one after the other or at once.
+fn visit(stage: &Arc<Stage>, start: u64, events: &Sender<Event>) {
     Clock::Real.sleep_until(start);
     for connection in 1..=stage.played.connections {
-        let ended = stage.connect(connection).and_then(|socket| stage.play(socket, connection));
-        let failed = ended.is_err();
+        if stage.played.together {
+            let (stage, events) = (Arc::clone(stage), events.clone());
+            thread::spawn(move || {
+                let ended = stage.visit_once(connection);
+                let _ = events.send(Event::Ended(ended));
+            });
+            continue;
+        }
+        let ended = stage.visit_once(connection);
+        let failed = ended.is_err() && !stage.played.may_fail;
         if events.send(Event::Ended(ended)).is_err() || failed {
             return;
         }

@@ -89,6 +89,9 @@ pub struct Entry {
     /// `TCP_INFO`, names as the kernel's without `tcpi_`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tcp_info: Option<serde_json::Value>,
+    /// Why the connection failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
 }
 
 /// A socket's addresses and buffers.

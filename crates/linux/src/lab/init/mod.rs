@@ -115,14 +115,20 @@ fn carry_out(report: &mut Report) -> Result<(), String> {
     for (side, node) in paths.hosts() {
         for flow in 0..plan.flows.len() {
             let address = layout.server_address(plan.ipv6).to_string();
-            applications.push(paths.within(node, || application(side, flow, &address))??);
+            let stays = side == "server" && plan.flows[flow].server_stays();
+            let process = paths.within(node, || application(side, flow, &address))??;
+            applications.push((process, stays));
         }
     }
     for change in &layout.changes {
         Clock::Real.sleep_until(START_NS + change.at_ns);
         paths.change(change)?;
     }
-    let failures: Vec<String> = applications.into_iter().filter_map(|a| a.end().err()).collect();
+    let (staying, ending): (Vec<_>, Vec<_>) =
+        applications.into_iter().partition(|(_, stays)| *stays);
+    let ended = ending.into_iter().map(|(process, _)| process.end()).collect::<Vec<_>>();
+    let stopped = staying.into_iter().map(|(process, _)| process.stop());
+    let failures: Vec<String> = ended.into_iter().chain(stopped).filter_map(Result::err).collect();
     Clock::Real.sleep_until(Clock::Real.now() + plan.tail_ns.max(LEAST_TAIL_NS));
     for recorder in recorders {
         recorder.stop()?;

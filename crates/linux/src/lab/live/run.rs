@@ -261,7 +261,17 @@ impl Run<'_> {
                     .to_owned(),
             );
         }
-        self.wait_for(&mut players, recorders, between)
+        let stays = |at: &usize| self.plan.flows[*at].server_stays();
+        let staying: Vec<usize> = (0..self.plan.flows.len()).filter(stays).collect();
+        self.wait_for(&mut players, &staying, recorders, between)?;
+        // Servers are the first of the players.
+        for at in staying {
+            match players[at].stop() {
+                Some(status) if status.success() => {}
+                _ => return Err(failed(&mut players[at])),
+            }
+        }
+        Ok(())
     }
 
     fn application(&self, side: &str, flow: usize, start: u64) -> Result<Program, Trouble> {
@@ -283,16 +293,17 @@ impl Run<'_> {
         self.start(node, name, APPLICATION_PRIORITY, &words)
     }
 
-    /// Waits until all applications are done; the first failure of anything is the end.
+    /// Waits until all applications but those that stay are done; the first failure of anything is the end.
     fn wait_for(
         &self,
         players: &mut [Program],
+        staying: &[usize],
         recorders: &mut [Program],
         between: &Between,
     ) -> Result<(), Trouble> {
         let limit = Duration::from_nanos(self.plan.limit_ns) + LIMIT_GRACE;
         let limit = (self.plan.limit_ns > 0).then(|| Instant::now() + limit);
-        let mut done = vec![false; players.len()];
+        let mut done: Vec<bool> = (0..players.len()).map(|at| staying.contains(&at)).collect();
         while done.contains(&false) {
             for (player, done) in players.iter_mut().zip(&mut done) {
                 match player.ended() {
