@@ -52,7 +52,7 @@ pub fn runs_inside(program: PathBuf, lead: Vec<OsString>) {
     AROUND.get_or_init(|| (program, lead));
 }
 
-fn again() -> Again {
+pub(super) fn again() -> Again {
     let Some((program, lead)) = AROUND.get().cloned() else { return Again::same(&[INNER]) };
     let lead = lead.into_iter().chain([OsString::from(INNER)]).collect();
     Again { program, lead }

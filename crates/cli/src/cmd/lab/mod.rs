@@ -22,6 +22,7 @@ mod path;
 mod runs;
 pub(super) mod scenarios;
 mod setup;
+mod shell;
 mod spread;
 mod summary;
 pub(super) mod table;
@@ -65,6 +66,9 @@ pub enum LabCommand {
     /// Run a scenario: each variant, as often as it says
     #[command(after_help = AFTER_RUN)]
     Run(RunFlags),
+    /// Run your own programs on a scenario's hosts, with its path between them
+    #[command(after_help = shell::AFTER)]
+    Shell(shell::ShellFlags),
     /// Carry a captured connection out on a kernel, as it was and with what would make it faster
     #[command(after_help = verify::AFTER)]
     Verify(verify::VerifyFlags),
@@ -175,6 +179,7 @@ pub fn run(command: &LabCommand, around: &Surroundings) -> Exit {
         LabCommand::List { what, .. } => list::list(what.as_deref()).and_then(|text| print(&text)),
         LabCommand::Setup(flags) => setup::run(flags),
         LabCommand::Run(flags) => run_scenario(flags, around),
+        LabCommand::Shell(flags) => shell::run(flags),
         LabCommand::Verify(flags) => verify::run(flags, around),
         LabCommand::Accuracy(flags) => run_accuracy(flags, around),
     };

@@ -348,7 +348,7 @@ fn vacant(root: &Path, plan: &Plan) -> anyhow::Result<PathBuf> {
 }
 
 /// What the names of swept folders begin with.
-const SWEPT: &str = "tcpwhy-lab-";
+pub(super) const SWEPT: &str = "tcpwhy-lab-";
 /// Ours: with a load of 8 on two processors one run of nine was late (`slow-start` by `tun`); even where every
 /// second one is, 97 repeats of 100 get their run.
 const MOST_ATTEMPTS: usize = 5;

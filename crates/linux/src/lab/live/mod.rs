@@ -36,18 +36,21 @@ mod tap;
 mod thrift;
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::{Read as _, Write as _};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::process::{ExitCode, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitCode, ExitStatus, Stdio};
 
 use tcpwhy_model::scenario::plan::{Plan, Queue};
 
 use super::backend::{Backend, LabError, Manifest, Refusal};
 use super::folder;
 pub use programs::Again;
+pub use report::Doors;
 use report::Report;
 use run::Joint;
+use setup::Node;
 
 /// The backends `tun` and `netem`.
 #[derive(Clone, Debug)]
@@ -68,30 +71,41 @@ impl Live {
         Self { again, joint: Joint::Netem }
     }
 
+    /// Builds the plan's hosts and path, and lets a program run in one of the hosts while they stand; `prepare` makes it of
+    /// the ways into both.
+    ///
+    /// # Errors
+    /// They cannot be built, or the program cannot be started.
+    pub fn shell(
+        &self,
+        plan: &Plan,
+        folder: &Path,
+        inside: Node,
+        prepare: impl FnOnce(&Doors) -> Command,
+    ) -> Result<ExitStatus, LabError> {
+        let words = ["hold".into(), folder.as_os_str().to_owned()];
+        let (mut keeper, lifeline) = self.keeper(plan, &words)?;
+        let mut line = String::new();
+        if let Some(out) = keeper.stdout.take() {
+            let read = BufReader::new(out).read_line(&mut line);
+            read.map_err(|error| failed("hear the lab's stage", &error))?;
+        }
+        let ran = match Report::hear(&line) {
+            Some(Report::Open(doors)) => within(&doors, inside, prepare(&doors)),
+            Some(Report::Trouble(trouble)) => Err(trouble.into_error(self.joint.name())),
+            _ => Err(LabError::Ended {
+                why: "its processes were killed or died".to_owned(),
+                advice: "run it again".to_owned(),
+            }),
+        };
+        drop(lifeline);
+        keeper.wait().map_err(|error| failed("wait for the lab's keeper", &error))?;
+        ran
+    }
+
     /// Lets a keeper see to it; what the stage reported.
     fn ask(&self, plan: &Plan, words: &[OsString]) -> Result<Report, LabError> {
-        let failed = |doing: &str, error: &std::io::Error| LabError::Missing {
-            doing: doing.to_owned(),
-            why: error.to_string(),
-            advice: "try again, or use --backend uml".to_owned(),
-        };
-        let mut command = self.again.command();
-        command
-            .arg("keeper")
-            .arg(self.joint.name())
-            .args(words)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        sys::start_apart(&mut command);
-        let mut keeper =
-            command.spawn().map_err(|error| failed("start the lab's keeper", &error))?;
-        // Held until it is over: its end tells the keeper that we are gone.
-        let lifeline = keeper.stdin.take().map(|mut input| {
-            let line = serde_json::to_vec(plan).unwrap_or_default();
-            // If the keeper is gone already, the code below reports its silence.
-            let _ = input.write_all(&line).and_then(|()| input.write_all(b"\n"));
-            input
-        });
+        let (mut keeper, lifeline) = self.keeper(plan, words)?;
         let mut said = String::new();
         if let Some(mut out) = keeper.stdout.take() {
             let read = out.read_to_string(&mut said);
@@ -104,6 +118,54 @@ impl Live {
             advice: "what was recorded until then is in its folder; run it again".to_owned(),
         })
     }
+
+    /// A keeper at work, and what tells it by its end that we are gone.
+    fn keeper(
+        &self,
+        plan: &Plan,
+        words: &[OsString],
+    ) -> Result<(Child, Option<ChildStdin>), LabError> {
+        let mut command = self.again.command();
+        command
+            .arg("keeper")
+            .arg(self.joint.name())
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        sys::start_apart(&mut command);
+        let mut keeper =
+            command.spawn().map_err(|error| failed("start the lab's keeper", &error))?;
+        let lifeline = keeper.stdin.take().map(|mut input| {
+            let line = serde_json::to_vec(plan).unwrap_or_default();
+            // If the keeper is gone already, the code below reports its silence.
+            let _ = input.write_all(&line).and_then(|()| input.write_all(b"\n"));
+            input
+        });
+        Ok((keeper, lifeline))
+    }
+}
+
+fn failed(doing: &str, error: &io::Error) -> LabError {
+    LabError::Missing {
+        doing: doing.to_owned(),
+        why: error.to_string(),
+        advice: "try again, or use --backend uml".to_owned(),
+    }
+}
+
+/// Lets a program run in a host, to its end.
+fn within(doors: &Doors, host: Node, mut program: Command) -> Result<ExitStatus, LabError> {
+    let door = if host == Node::Server { &doors.server } else { &doors.client };
+    let enter =
+        |door: &Path| File::open(door).map_err(|error| failed("enter the lab's host", &error));
+    let (users, network) = (doors.users.as_deref().map(enter).transpose()?, enter(door)?);
+    sys::start_within(&mut program, users.as_ref().map(|users| users.as_fd()), network.as_fd());
+    let name = program.get_program().to_string_lossy().into_owned();
+    program.status().map_err(|error| LabError::Missing {
+        doing: format!("start {name}"),
+        why: error.to_string(),
+        advice: "is it installed, and its name right?".to_owned(),
+    })
 }
 
 impl Backend for Live {
@@ -158,7 +220,7 @@ impl Backend for Live {
                 Ok(manifest)
             }
             Report::Trouble(trouble) => Err(trouble.into_error(&self.name())),
-            Report::Possible => Err(LabError::Ended {
+            Report::Possible | Report::Open(_) => Err(LabError::Ended {
                 why: "the stage checked the plan and did not run it".to_owned(),
                 advice: "this is an error in tcpwhy, please report it".to_owned(),
             }),

@@ -15,8 +15,21 @@ pub(super) enum Report {
     Possible,
     /// It was carried out.
     Done(Box<Manifest>),
+    /// The hosts and the path stand, until the lab ends.
+    Open(Doors),
     /// It was not, or not to its end.
     Trouble(Trouble),
+}
+
+/// Ways into the hosts: files that setns(2) takes.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Doors {
+    /// The user namespace that owns them, where it took one.
+    pub users: Option<PathBuf>,
+    /// The client's network.
+    pub client: PathBuf,
+    /// The server's.
+    pub server: PathBuf,
 }
 
 impl Report {

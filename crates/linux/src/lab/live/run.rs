@@ -29,7 +29,7 @@ use super::netem;
 use super::programs::{Again, LOOK, Program, one_line};
 use super::pump::End;
 use super::records::{HostCounters, client_ports, join_tcp_info, keep_own_events, tcp_info_of};
-use super::report::Report;
+use super::report::{Doors, Report};
 use super::setup::{self, Act, Node};
 use super::stage::{Stage, Trouble};
 use super::sys;
@@ -55,7 +55,7 @@ impl Joint {
     }
 }
 
-/// Plays the stage's part: the joint's name, `check` or `run`, and the folder; the plan is on
+/// Plays the stage's part: the joint's name, `check`, `run` or `hold`, and the folder; the plan is on
 /// standard input.
 pub(super) fn main(again: &Again, words: &[OsString]) -> ExitCode {
     let report = match perform(again, words) {
@@ -81,12 +81,16 @@ fn perform(again: &Again, words: &[OsString]) -> Result<Report, Trouble> {
         }
         (stage, Some(ends))
     };
-    let folder = match words {
-        [_, task, folder] if task == "run" => PathBuf::from(folder),
-        _ => return Ok(Report::Possible),
+    let (task, folder) = match words {
+        [_, task, folder] => (task.to_str(), PathBuf::from(folder)),
+        _ => (None, PathBuf::new()),
     };
     let run = Run { plan: &plan, folder: &folder, again, stage: &Arc::new(stage) };
-    Ok(Report::Done(Box::new(run.play(ends)?)))
+    Ok(match task {
+        Some("run") => Report::Done(Box::new(run.play(ends)?)),
+        Some("hold") => return Err(run.hold(ends)),
+        _ => Report::Possible,
+    })
 }
 
 fn netem_stage(plan: &Plan) -> Result<Stage, Trouble> {
@@ -169,6 +173,23 @@ impl Run<'_> {
         let all = emulated.and(played).and(recorded).and_then(|()| finished());
         all.map_err(|trouble| self.with_saved(trouble))?;
         Ok(manifest)
+    }
+
+    /// Lets the hosts and the path stand until the lab ends, which ends this process; or why they do not.
+    fn hold(&self, ends: Option<[End; 2]>) -> Trouble {
+        let between = match Between::start(self.plan, self.folder, self.stage, ends) {
+            Ok(between) => between,
+            Err(trouble) => return trouble,
+        };
+        between.begin(sys::monotonic_ns());
+        let [client, server] = HOSTS.map(|node| PathBuf::from(self.stage.path_of(node)));
+        let is_ordinary = std::env::var_os(super::ORDINARY_USER).is_some();
+        let users = is_ordinary.then(|| PathBuf::from(sys::own_users()));
+        Report::Open(Doors { users, client, server }).tell();
+        while between.alive() {
+            thread::sleep(LOOK);
+        }
+        Trouble::Ended { why: "the path gave up".to_owned(), advice: String::new() }
     }
 
     fn start_recorders(

@@ -93,6 +93,32 @@ pub(super) fn start_in(command: &mut Command, namespace: BorrowedFd<'_>) {
     }
 }
 
+/// This process's user namespace, by the number that `/proc` knows us by.
+pub(super) fn own_users() -> String {
+    let own = std::fs::read_link("/proc/self").unwrap_or_default();
+    format!("/proc/{}/ns/user", own.display())
+}
+
+/// Has the program start in these namespaces, of users first.
+///
+/// They must stay open until it was started.
+pub(super) fn start_within(
+    command: &mut Command,
+    users: Option<BorrowedFd<'_>>,
+    network: BorrowedFd<'_>,
+) {
+    let (users, network) = (users.map(|users| users.as_raw_fd()), network.as_raw_fd());
+    // SAFETY: between fork and exec only setns is called, which is async-signal-safe; the caller keeps both open.
+    unsafe {
+        command.pre_exec(move || {
+            if let Some(users) = users {
+                check(libc::setns(users, libc::CLONE_NEWUSER))?;
+            }
+            enter_network(BorrowedFd::borrow_raw(network))
+        });
+    }
+}
+
 /// Has the program start a session of its own, out of reach of the terminal's signals.
 pub(super) fn start_apart(command: &mut Command) {
     // SAFETY: between fork and exec only setsid is called, which is async-signal-safe.
