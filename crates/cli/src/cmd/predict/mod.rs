@@ -2,6 +2,7 @@
 
 pub(super) mod grid;
 mod rounds;
+mod sizes;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ Every combination is run.
   tcpwhy predict --size 512KiB --rtt 7ms --rate 1gbit --initcwnd 10,20,100
   tcpwhy predict --size 1MB --rtt 20ms,80ms --kernel 4.18,5.10,6.12
   tcpwhy predict mine.toml --set path.queue=20,200 --csv
+  tcpwhy predict --sizes --rtt 40ms --rate 100mbit
   tcpwhy predict textbook --rounds
 
 One command runs at most a billion events of the model, some 400 GB of downloads; what was run before is printed.
@@ -49,6 +51,9 @@ pub struct PredictFlags {
     /// How much the client downloads: 512KiB, 10MB
     #[arg(long, value_name = "SIZE,...", allow_hyphen_values = true)]
     pub size: Option<String>,
+    /// Download 1 kB to 100 MB in turn: where slow start is felt, and what larger first flights save
+    #[arg(long, conflicts_with_all = ["size", "rounds", "plot", "capture", "html"])]
+    pub sizes: bool,
     /// The path's round trip: 7ms
     #[arg(long, value_name = "TIME,...", allow_hyphen_values = true)]
     pub rtt: Option<String>,
@@ -152,7 +157,8 @@ pub fn run(flags: &PredictFlags) -> Exit {
 
 /// The answer as it is printed, and why not all was run, if so. The model runs at most `most` events.
 fn answer(flags: &PredictFlags, most: u64) -> anyhow::Result<(String, Option<String>)> {
-    if flags.scenario.is_none() && (flags.size.is_none() || flags.rtt.is_none()) {
+    let has_size = flags.size.is_some() || flags.sizes;
+    if flags.scenario.is_none() && !(has_size && flags.rtt.is_some()) {
         bail!("name a scenario, or say --size and --rtt, as --size 512KiB --rtt 7ms");
     }
     let axes = axes(flags)?;
@@ -174,6 +180,7 @@ fn answer(flags: &PredictFlags, most: u64) -> anyhow::Result<(String, Option<Str
     let text = match () {
         () if flags.json => table::json(&axes, &runs)?,
         () if flags.csv => table::csv(&axes, &runs),
+        () if flags.sizes => sizes::text(&axes, &runs)?,
         () => {
             let mut text = table::text(&axes, &runs);
             if flags.rounds {
@@ -311,12 +318,13 @@ fn write_capture(path: &Path, run: &Run) -> anyhow::Result<()> {
 
 /// What was asked for, in the order of the columns.
 fn axes(flags: &PredictFlags) -> anyhow::Result<Vec<Axis>> {
+    let [size, initcwnd] = &sizes::axes(flags);
     let named = [
-        ("size", "application.download", &flags.size),
+        ("size", "application.download", size),
         ("rtt", "path.rtt", &flags.rtt),
         ("rate", "path.rate", &flags.rate),
         ("loss", "path.loss", &flags.loss),
-        ("initcwnd", "server.route.initcwnd", &flags.initcwnd),
+        ("initcwnd", "server.route.initcwnd", initcwnd),
     ];
     let mut axes = Vec::new();
     for (title, key, typed) in named {
@@ -373,6 +381,24 @@ mod tests {
     fn within(words: &str, most: u64) -> anyhow::Result<(String, Option<String>)> {
         let words = ["predict"].into_iter().chain(words.split_whitespace());
         answer(&Typed::parse_from(words).flags, most)
+    }
+
+    #[test]
+    fn sizes_tell_where_slow_start_is_felt_and_what_a_larger_first_flight_saves() {
+        let told = |words: &str| within(words, MOST_WORK).expect("a table").0;
+        // 20 ms at 100 Mbit/s hold 250 kB.
+        let text = told("--sizes --rtt 20ms --rate 100mbit --initcwnd 10,40");
+        assert!(
+            text.contains("slow start is felt from 20kB to 5MB: it takes 10 % of the time"),
+            "{text}"
+        );
+        assert!(text.contains("initcwnd 40 saves up to 2 round trips ("), "{text}");
+        // A round trip holds no packet.
+        let text = told("--sizes --rtt 1ms --rate 1mbit");
+        assert!(text.contains("slow start is felt nowhere"), "{text}");
+        assert!(text.contains("initcwnd 32 saves nothing that counts at any size"), "{text}");
+        let error = within("--sizes --rtt 5ms,20ms", MOST_WORK).expect_err("two paths");
+        assert!(error.to_string().contains("one value each"), "{error}");
     }
 
     #[test]
