@@ -298,7 +298,7 @@ fn a_connection_that_may_fail_ends_nothing() {
         let server = of("server");
         let server = Agent::ready(&server.each_ref().map(String::as_str));
         server.signal(libc::SIGTERM);
-        assert_eq!(server.end_by_itself(), (true, String::new()), "it stays until it is told");
+        assert_eq!(server.end_by_itself(), (true, String::new()), "it stays until the end");
     });
 }
 

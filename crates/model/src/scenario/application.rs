@@ -28,6 +28,7 @@ pub(super) fn read(
         gap_ns: section.figure("gap")?,
         together: section.switch("together")?,
         may_fail: section.switch("may_fail")?,
+        flood: section.number("flood")?.unwrap_or(0) as u32,
         accept: accept(&section)?,
         client,
         server,

@@ -252,6 +252,7 @@ pub(super) const APPLICATION: &[Key] = &[
     key("gap", Of(Time, 0, HOUR), "0", "pause between connections"),
     key("together", Switch, "", "all connections at once"),
     key("may_fail", Switch, "", "a connection that fails ends nothing but itself"),
+    key("flood", Count(1, 10_000), "", "SYNs of hosts that never answer, before the connections"),
     key(
         "accept",
         Text("time or \"never\""),

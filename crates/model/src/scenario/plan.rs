@@ -258,6 +258,9 @@ pub struct Flow {
     /// A connection that fails ends nothing but itself, and the server stays until the clients are done.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub may_fail: bool,
+    /// So many SYNs of hosts that never answer come before them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub flood: u32,
     /// When the server takes its connections.
     #[serde(default, skip_serializing_if = "Accept::is_at_once")]
     pub accept: Accept,
@@ -276,6 +279,11 @@ impl Flow {
     pub fn server_stays(&self) -> bool {
         self.may_fail || self.accept == Accept::Never
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// When a server takes its connections off the queue of `listen`.

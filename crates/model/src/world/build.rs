@@ -120,6 +120,7 @@ fn only_kernels(flow: &Flow) -> Result<(), KnobError> {
         (flow.together, "application.together"),
         (flow.accept != Accept::AtOnce, "application.accept"),
         (flow.may_fail, "application.may_fail"),
+        (flow.flood > 0, "application.flood"),
     ];
     let missing = asked.into_iter().find(|(is_asked, _)| *is_asked);
     missing.map_or(Ok(()), |(_, name)| {

@@ -137,7 +137,8 @@ pub(crate) fn without_data(connection: &Connection) -> &'static str {
 /// A cause in a cell of a table.
 pub(crate) fn cell(code: &str) -> &'static str {
     match code {
-        "SLOW_START" | "INITIAL_WINDOW" | "COLD_CONNECTION" => "slow start",
+        "COLD_CONNECTION" => "new connection",
+        "SLOW_START" | "INITIAL_WINDOW" => "slow start",
         "SLOW_START_ENDED_EARLY" => "window held low",
         "IDLE_RESTART" => "idle restart",
         "WINDOW_CAP" | "WINDOW_GROWTH" => "receive window",

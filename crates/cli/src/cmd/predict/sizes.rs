@@ -130,7 +130,7 @@ fn felt(rows: &[Row<'_>]) -> String {
     }
 }
 
-/// What a larger first flight saves, and of which sizes.
+/// What a larger first flight saves, and at which sizes.
 fn saves(rows: &[Row<'_>], flight: usize, value: &str, rtt: u64) -> String {
     let saved: Vec<_> = rows.iter().filter(|row| row.is_saved(flight, rtt)).collect();
     let (Some(first), Some(last)) = (saved.first(), saved.last()) else {

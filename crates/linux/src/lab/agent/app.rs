@@ -16,6 +16,7 @@ use std::time::Duration;
 use socket2::Socket;
 use tcpwhy_model::scenario::plan::{Accept, Flow, Plan, Step};
 
+use super::flood;
 use super::log::{Entry, Log, Side};
 use super::socket;
 use super::steps::{Conversation, End, Failure, check};
@@ -135,7 +136,7 @@ pub enum AppError {
 impl AppError {
     /// Whether only one connection failed.
     const fn is_of_a_connection(&self) -> bool {
-        matches!(self, Self::Call { .. } | Self::Step { .. })
+        matches!(self, Self::Call { connection: 1.., .. } | Self::Step { .. })
     }
 
     /// Which one; 0 if it is none's.
@@ -389,6 +390,11 @@ fn serve(stage: &Arc<Stage>, listener: &Arc<Socket>, events: &Sender<Event>) {
 /// Opens all connections, one after the other or at once.
 fn visit(stage: &Arc<Stage>, start: u64, events: &Sender<Event>) {
     Clock::Real.sleep_until(start);
+    if let Err(source) = flood::send(stage.at, stage.played.flood) {
+        let error = stage.call_error(0, "send SYNs of other hosts".to_owned(), source);
+        let _ = events.send(Event::Ended(Err(error)));
+        return;
+    }
     for connection in 1..=stage.played.connections {
         if stage.played.together {
             let (stage, events) = (Arc::clone(stage), events.clone());

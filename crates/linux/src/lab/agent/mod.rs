@@ -7,6 +7,7 @@
 //! (standard error says which), 2 usage.
 
 mod app;
+mod flood;
 mod log;
 mod socket;
 mod steps;
@@ -22,6 +23,8 @@ use tcpwhy_model::scenario::plan::Plan;
 
 pub use app::{AppError, Role};
 pub use log::{Entry, Side, SocketFacts};
+
+pub(super) use flood::NETWORK as FLOOD;
 
 use super::backend::KERNEL_GAP;
 use super::complain::complain;

@@ -233,6 +233,10 @@ fn impossible(plan: &Plan) -> Option<[String; 3]> {
     if let Some([what, why]) = super::only_modelled(plan) {
         return Some([what, why, super::PREDICT.to_owned()]);
     }
+    if plan.ipv6 && plan.flows.iter().any(|flow| flow.flood > 0) {
+        let why = "the hosts that never answer are of IPv4".to_owned();
+        return Some(["`flood` with `ipv6`".to_owned(), why, "leave `ipv6` out".to_owned()]);
+    }
     let mut ways = vec![&plan.path.down, &plan.path.up];
     ways.extend(plan.path.changes.iter().flat_map(|change| change.down.iter().chain(&change.up)));
     if ways.iter().any(|way| way.queue == Queue::FqCodel && way.bucket.is_none()) {

@@ -40,6 +40,9 @@ pub(super) fn cannot(plan: &Plan) -> Option<[String; 3]> {
             return tell(&format!("`{name}.offload`"), why);
         }
     }
+    if plan.flows.iter().any(|flow| flow.flood > 0) {
+        return tell("`flood`", "its routers know no other hosts");
+    }
     for (name, way, later) in ways(plan) {
         let tell = |what: &str, why: &str| tell(&format!("`path.{name}.{what}`"), why);
         if matches!(way.loss, Loss::Exact(_)) {

@@ -8,6 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use tcpwhy_model::scenario::plan::{Egress, Host, Plan, Queue, TokenBucket};
 
+use crate::lab::agent::FLOOD;
+
 /// A host, or a router of the netem backend.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Node {
@@ -119,6 +121,11 @@ pub fn host(plan: &Plan, node: Node) -> Vec<Act> {
     )));
     acts.push(address(node, plan.ipv6));
     acts.push(route(plan.ipv6, node, peer.address(plan.ipv6)));
+    if node == Node::Server && plan.flows.iter().any(|flow| flow.flood > 0) {
+        acts.push(
+            Act::run(&format!("ip -4 route replace {FLOOD} dev {device}")).because("`flood`"),
+        );
+    }
     acts.extend(metrics(plan, node, host, peer));
     acts.extend(egress(device, host));
     acts

@@ -36,6 +36,10 @@ pub(super) fn plan(plan: &Plan) -> Result<(), Doubt> {
         for (name, socket) in [("client", &flow.client_socket), ("server", &flow.server_socket)] {
             congestion(name, socket)?;
         }
+        if flow.flood > 0 {
+            let why = "its routers know no other hosts";
+            return Err(Doubt::new("`flood`", why, "use --backend tun"));
+        }
         if steps(&flow.client) + steps(&flow.server) == 0 {
             return Err(Doubt::new("a flow without steps", "nothing would be sent", "add a step"));
         }
