@@ -1,6 +1,7 @@
 //! One file for each subcommand.
 
 pub mod check;
+mod columns;
 pub mod doc;
 pub mod explain;
 pub mod fleet;
@@ -14,6 +15,7 @@ pub mod page;
 pub mod predict;
 pub mod record;
 pub mod repro;
+mod scenarios;
 mod signals;
 pub mod summary;
 pub mod whatif;

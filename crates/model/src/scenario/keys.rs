@@ -250,7 +250,7 @@ pub(super) const APPLICATION: &[Key] = &[
     key("port", Count(1, 65_535), "", "that the server listens on; else 8000, 8001 and so on"),
     key("connections", Count(1, 100_000), "1", "one after the other, each new (cold)"),
     key("gap", Of(Time, 0, HOUR), "0", "pause between connections"),
-    key("together", Switch, "", "all connections at once"),
+    key("together", Switch, "", "no connection waits for the one before it to end"),
     key("may_fail", Switch, "", "a connection that fails ends nothing but itself"),
     key("flood", Count(1, 10_000), "", "SYNs of hosts that never answer, before the connections"),
     key(

@@ -252,7 +252,7 @@ pub struct Flow {
     pub connections: u32,
     /// Pause between them.
     pub gap_ns: u64,
-    /// The connections are opened all at once instead.
+    /// None waits for the end of the one before it.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub together: bool,
     /// A connection that fails ends nothing but itself, and the server stays until the clients are done.

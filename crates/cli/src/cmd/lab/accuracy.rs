@@ -24,8 +24,8 @@ use truth::{Source, State, TruthError, link};
 use super::links;
 use super::outcome::{capture_at, direction, explained};
 use super::runs::{Done, Lab};
-use super::table::percent;
 use super::words;
+use crate::cmd::columns::percent;
 
 /// Which runs to make.
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,7 @@ use super::outcome::Round;
 use super::path::Measured;
 use super::spread::{Spread, Times};
 use super::summary::{Answer, Variant};
-use super::table::{percent, table};
+use crate::cmd::columns::{percent, table};
 
 /// The whole answer.
 pub(super) fn render(answer: &Answer) -> String {

@@ -12,7 +12,7 @@ use tcpwhy_model::scenario::plan::Ppm;
 use super::modelled::Modelled;
 use super::outcome::{Outcome, Round};
 use super::spread::Spread;
-use super::table::percent;
+use crate::cmd::columns::percent;
 
 /// Whether it came as expected.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -12,7 +12,7 @@ use truth::compare::share;
 use truth::link::{Held, Log, Said, Span};
 
 use super::outcome::{capture_at, direction};
-use super::table::percent;
+use crate::cmd::columns::percent;
 
 /// The log of the narrowest link that the data passed, if one was kept; a bucket at its sender counts if it `may_be_own`.
 ///

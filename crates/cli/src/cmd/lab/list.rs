@@ -7,7 +7,7 @@ use anyhow::bail;
 use tcpwhy_model::scenario::Scenario;
 use tcpwhy_words::page::{Page, plain};
 
-use super::scenarios::SHIPPED;
+use crate::cmd::scenarios::SHIPPED;
 
 /// A scenario, with the numbers of the articles it repeats.
 struct Listed {

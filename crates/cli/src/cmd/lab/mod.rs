@@ -20,12 +20,10 @@ mod modelled;
 mod outcome;
 mod path;
 mod runs;
-pub(super) mod scenarios;
 mod setup;
 mod shell;
 mod spread;
 mod summary;
-pub(super) mod table;
 mod verify;
 mod words;
 
@@ -41,7 +39,7 @@ use tcpwhy_model::scenario::{Scenario, ScenarioError, manual};
 
 pub use backends::{inner, runs_inside};
 
-use super::one;
+use super::{one, scenarios};
 use crate::exit::Exit;
 use crate::options::Surroundings;
 use crate::read::Input;
@@ -186,7 +184,8 @@ pub fn run(command: &LabCommand, around: &Surroundings) -> Exit {
     done.unwrap_or_else(|error| {
         complain(&in_words(&error));
         match error.downcast_ref::<Ended>() {
-            Some(Ended::Refused(_) | Ended::Unknown { .. }) => Exit::Usage,
+            Some(Ended::Refused(_)) => Exit::Usage,
+            None if error.is::<scenarios::Unknown>() => Exit::Usage,
             None if error.is::<ScenarioError>() => scenarios::exit(&error),
             _ => Exit::Unreadable,
         }

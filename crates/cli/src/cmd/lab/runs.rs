@@ -42,14 +42,6 @@ enum Root {
 /// Why an experiment ended without an answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ended {
-    /// There is no such scenario.
-    #[error("there is no scenario `{name}`; known are {known}, or name a .toml file")]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        known: String,
-    },
     /// Before anything started.
     #[error("nothing was started")]
     Refused(#[from] Refusal),
@@ -145,7 +137,7 @@ impl<'b> Lab<'b> {
         let repeats = asked.repeats;
         let first = scenario.variants.first().context("a scenario has a variant")?;
         let side = direction(first);
-        self.check(scenario)?;
+        self.check(&scenario.variants)?;
         let paths = if asked.measures { self.measure(scenario, side)? } else { Vec::new() };
         let mut carried = self.carry_out(scenario, repeats, side)?;
         for (plan, runs) in scenario.variants.iter().zip(&mut carried.runs) {
@@ -209,8 +201,8 @@ impl<'b> Lab<'b> {
     }
 
     /// Asks for refusals of every variant, before anything starts.
-    pub(super) fn check(&self, scenario: &Scenario) -> Result<(), Ended> {
-        scenario.variants.iter().try_for_each(|plan| Ok(self.backend.check(plan)?))
+    pub(super) fn check(&self, plans: &[Plan]) -> Result<(), Ended> {
+        plans.iter().try_for_each(|plan| Ok(self.backend.check(plan)?))
     }
 
     /// Measures each path once.

@@ -17,7 +17,7 @@ use tcpwhy_model::scenario::plan::Plan;
 
 use super::backends;
 use super::runs::Ended;
-use crate::cmd::lab::scenarios;
+use crate::cmd::scenarios;
 use crate::complain;
 use crate::exit::Exit;
 use crate::run_folder::Held;

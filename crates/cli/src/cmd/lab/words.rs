@@ -5,7 +5,7 @@ use core::fmt::Write;
 use truth::compare::{Agreement, share};
 use truth::words::WORDS;
 
-use super::table::percent;
+use crate::cmd::columns::percent;
 
 /// States said wrongly for longest that are shown of each word.
 const WORST: usize = 4;

@@ -20,8 +20,7 @@ use tcpwhy_model::scenario::Scenario;
 use tcpwhy_model::scenario::plan::Plan;
 use tcpwhy_model::world::{Keep, Kernels, World};
 
-use super::lab::scenarios;
-use super::one;
+use super::{one, scenarios};
 use crate::exit::{Exit, Refused};
 use crate::{complain, output, page, whole};
 use grid::Axis;

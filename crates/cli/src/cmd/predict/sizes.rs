@@ -9,7 +9,7 @@ use tcpwhy_model::world::Limit;
 use super::grid::Axis;
 use super::rounds::duration;
 use super::{PredictFlags, Run};
-use crate::cmd::lab::table::table;
+use crate::cmd::columns::table;
 
 /// What is downloaded: from one packet to what takes a second at 800 Mbit/s. Ours.
 const SIZES: &str = "1kB,2kB,5kB,10kB,20kB,50kB,100kB,200kB,500kB,1MB,2MB,5MB,10MB,20MB,50MB,100MB";

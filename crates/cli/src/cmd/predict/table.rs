@@ -11,7 +11,7 @@ use tcpwhy_model::world::Limit;
 use super::grid::Axis;
 use super::rounds::{self, duration};
 use super::{KERNEL, Run};
-use crate::cmd::lab::table::table;
+use crate::cmd::columns::table;
 
 /// Columns of the bar of the longest run.
 const BAR: u64 = 24;

@@ -11,7 +11,7 @@ use tcpwhy_model::whatif::{Branch, MOST_WORK, Replay, Study, Told, Tried};
 use tcpwhy_model::world::Side;
 
 use super::Rows;
-use crate::cmd::lab::table::table;
+use crate::cmd::columns::table;
 
 /// States told of a run: the longest. Ours: what fits a line.
 const TOLD: usize = 2;

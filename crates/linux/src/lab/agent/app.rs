@@ -395,22 +395,23 @@ fn visit(stage: &Arc<Stage>, start: u64, events: &Sender<Event>) {
         let _ = events.send(Event::Ended(Err(error)));
         return;
     }
-    for connection in 1..=stage.played.connections {
-        if stage.played.together {
+    let Flow { connections, gap_ns, together, may_fail, .. } = stage.played;
+    for connection in 1..=connections {
+        if together {
             let (stage, events) = (Arc::clone(stage), events.clone());
             thread::spawn(move || {
                 let ended = stage.visit_once(connection);
                 let _ = events.send(Event::Ended(ended));
             });
-            continue;
+        } else {
+            let ended = stage.visit_once(connection);
+            let failed = ended.is_err() && !may_fail;
+            if events.send(Event::Ended(ended)).is_err() || failed {
+                return;
+            }
         }
-        let ended = stage.visit_once(connection);
-        let failed = ended.is_err() && !stage.played.may_fail;
-        if events.send(Event::Ended(ended)).is_err() || failed {
-            return;
-        }
-        if connection < stage.played.connections {
-            Clock::Monotonic.sleep_until(Clock::Monotonic.now() + stage.played.gap_ns);
+        if connection < connections && gap_ns > 0 {
+            Clock::Monotonic.sleep_until(Clock::Monotonic.now() + gap_ns);
         }
     }
 }

@@ -14,7 +14,6 @@ use anyhow::Context;
 use clap::Args;
 use tcpwhy::report::Connection;
 use tcpwhy_model::fit::{Account, Fit};
-use tcpwhy_model::scenario::Scenario;
 use tcpwhy_model::scenario::plan::Plan;
 use tcpwhy_model::whatif::{Refusal, Study, Tried};
 use tcpwhy_model::world::Tap;
@@ -143,13 +142,7 @@ fn carry_out(
     // Refusals come before anything starts.
     let plans = tried.iter().map(|each| plan(&study, each)).collect::<Result<Vec<_>, Refusal>>()?;
     let unchanged = study.experiment(1, &[])?;
-    let scenario = Scenario {
-        name: "capture".to_owned(),
-        about: String::new(),
-        repeats,
-        variants: [std::slice::from_ref(&unchanged), &plans].concat(),
-    };
-    lab.check(&scenario)?;
+    lab.check(&[std::slice::from_ref(&unchanged), &plans].concat())?;
     let mut bench = Bench { lab: &lab, fit: &study.fit, repeats, kernel: String::new() };
     let as_it_was = bench.run(&unchanged, "as it was")?;
     let mut claims = Vec::new();
@@ -189,7 +182,7 @@ impl Bench<'_, '_> {
         for repeat in 0..self.repeats {
             self.lab.tell(&format!("{what}, run {} of {}", repeat + 1, self.repeats));
             let plan = Plan { variant: what.to_owned(), repeat, ..plan.clone() };
-            let Ran { done, discarded } = self.lab.trusted(&plan)?;
+            let Ran { done, discarded, .. } = self.lab.trusted(&plan)?;
             kernel.discarded.extend(discarded);
             let Some(done) = done else { continue };
             self.kernel.clone_from(&done.manifest.kernel);

@@ -10,7 +10,7 @@ use tcpwhy_model::whatif::Told;
 
 use super::Verified;
 use super::claim::{Claim, Kernel};
-use crate::cmd::lab::table::table;
+use crate::cmd::columns::table;
 use crate::cmd::whatif;
 
 pub(super) fn text(verified: &Verified) -> String {

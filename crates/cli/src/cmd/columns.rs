@@ -8,7 +8,7 @@ pub(super) fn percent(thousandths: Option<u64>) -> String {
 }
 
 /// Columns as wide as they need be: the first to the left, all others to the right.
-pub(in crate::cmd) fn table(text: &mut String, titles: &[&str], rows: Vec<Vec<String>>) {
+pub(super) fn table(text: &mut String, titles: &[&str], rows: Vec<Vec<String>>) {
     let mut lines = vec![titles.iter().map(|&title| title.to_owned()).collect::<Vec<_>>()];
     lines.extend(rows);
     let width = |column: usize| {

@@ -9,14 +9,13 @@ use anyhow::Context;
 use tcpwhy_model::scenario::expect::is_code;
 use tcpwhy_model::scenario::{MOST_BYTES, Place, Scenario, ScenarioError};
 
-use super::runs::Ended;
 use crate::exit::Exit;
 
 macro_rules! shipped {
     ($($name:literal)*) => {
         /// Names and texts of those that come with tcpwhy, in the order of `lab list`.
         pub(super) const SHIPPED: &[(&str, &str)] = &[
-            $(($name, include_str!(concat!("../../../carried/scenarios/", $name, ".toml")))),*
+            $(($name, include_str!(concat!("../../carried/scenarios/", $name, ".toml")))),*
         ];
     };
 }
@@ -30,14 +29,25 @@ shipped! {
     "rate-8" "rate-400" "changing-rate"
     "bufferbloat" "fair-queueing" "byte-queue-limits"
     "nagle-delayed-ack" "small-mss" "pmtu-blackhole"
+    "syn-retries" "fast-open" "accept-queue-overflow" "syn-flood"
     "controllers" "gentle-on-lossy" "vegas" "textbook"
+}
+
+/// There is no such scenario.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no scenario `{name}`; known are {known}, or name a .toml file")]
+pub(super) struct Unknown {
+    /// What was asked for.
+    name: String,
+    /// What there is.
+    known: String,
 }
 
 /// The scenario of that name, or in that file, with `overrides`.
 ///
 /// # Errors
 /// There is none, or it cannot be read; the sentence names it.
-pub(in crate::cmd) fn open(name: &str, overrides: &[String]) -> anyhow::Result<Scenario> {
+pub(super) fn open(name: &str, overrides: &[String]) -> anyhow::Result<Scenario> {
     if let Some((name, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
         let read = Scenario::read(name, text, overrides).map_err(anyhow::Error::from);
         return read
@@ -48,7 +58,7 @@ pub(in crate::cmd) fn open(name: &str, overrides: &[String]) -> anyhow::Result<S
     let is_file = path.extension().is_some_and(|ending| ending == "toml") || path.exists();
     if !is_file {
         let known: Vec<_> = SHIPPED.iter().map(|(name, _)| *name).collect();
-        return Err(Ended::Unknown { name: name.to_owned(), known: known.join(", ") }.into());
+        return Err(Unknown { name: name.to_owned(), known: known.join(", ") }.into());
     }
     let text = read(path).with_context(|| format!("cannot read {name}"))?;
     let stem = path.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy());
@@ -74,7 +84,7 @@ fn with_known_findings(scenario: Scenario) -> anyhow::Result<Scenario> {
 
 /// How a command ends that `error` kept from its scenario: a file that cannot be read is no wrong usage, what was said on
 /// the command line is.
-pub(in crate::cmd) fn exit(error: &anyhow::Error) -> Exit {
+pub(super) fn exit(error: &anyhow::Error) -> Exit {
     let is_input = |cause: &(dyn Error + 'static)| match cause.downcast_ref::<ScenarioError>() {
         Some(ScenarioError { place, .. }) => !matches!(place, Place::Set(_)),
         None => cause.is::<io::Error>(),
