@@ -258,7 +258,7 @@ pub struct Flow {
     /// A connection that fails ends nothing but itself, and the server stays until the clients are done.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub may_fail: bool,
-    /// So many SYNs of hosts that never answer come before them.
+    /// SYNs of hosts that never answer, which come before them.
     #[serde(default, skip_serializing_if = "is_none")]
     pub flood: u32,
     /// When the server takes its connections.

@@ -8,7 +8,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 /// Sends this many SYNs to `to`, each from an address of its own.
 ///
 /// # Errors
-/// A raw socket is refused (it takes CAP_NET_RAW), or the address is none of IPv4.
+/// A raw socket is refused (it takes `CAP_NET_RAW`), or the address is none of IPv4.
 pub(super) fn send(to: SocketAddr, count: u32) -> io::Result<()> {
     if count == 0 {
         return Ok(());
