@@ -182,7 +182,7 @@ pub(crate) const SIDES: [&str; 2] = ["client", "server"];
 pub(crate) fn said(errors: &IcmpErrors) -> String {
     let times = match errors.count {
         1 => String::new(),
-        count => format!(" {}", said::count(count, "time")),
+        count => format!(" {}", said::times(count)),
     };
     let what = match (&*errors.kind, errors.mtu) {
         ("too_big", Some(mtu)) => {

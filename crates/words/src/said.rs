@@ -23,6 +23,11 @@ pub fn count(number: u64, noun: &str) -> String {
     format!("{} {noun}{plural}", grouped(number))
 }
 
+/// `once`, `3 times`.
+pub fn times(number: u64) -> String {
+    if number == 1 { "once".to_owned() } else { count(number, "time") }
+}
+
 /// Whole percents: `45 %`; what is there but rounds to nothing is `<1 %`, all but a rest `>99 %`.
 pub fn percent(part: i64, whole: i64) -> String {
     let share = Duration(part).percent_of(Duration(whole));
@@ -68,6 +73,11 @@ mod tests {
     fn thousands_are_set_apart() {
         let shown = [0, 999, 1_000, 46_080, 1_234_567].map(grouped);
         assert_eq!(shown, ["0", "999", "1,000", "46,080", "1,234,567"]);
+    }
+
+    #[test]
+    fn what_was_done_one_time_was_done_once() {
+        assert_eq!([0, 1, 2, 1_000].map(times), ["0 times", "once", "2 times", "1,000 times"]);
     }
 
     #[test]

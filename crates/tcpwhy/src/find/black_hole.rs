@@ -80,7 +80,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             title: format!("segments of {} never arrive{smaller}", said::bytes(stuck.bytes)),
             why: format!(
                 "the {sender} sent one {} in {}; {arrived}; {end}.",
-                said::count(stuck.sent, "time"),
+                said::times(stuck.sent),
                 said::time(stuck.to_ns - stuck.from_ns)
             ),
             not: "not chance, which strikes small segments as well; a device that lets no data of this \

@@ -217,7 +217,7 @@ impl Held<'_> {
 
     /// How many times it was: `3 times`.
     pub(super) fn times(&self) -> String {
-        let times = said::count(self.limits.len() as u64, "time");
+        let times = said::times(self.limits.len() as u64);
         if self.listed.is_empty() { times } else { format!("more than {times}") }
     }
 
@@ -430,7 +430,7 @@ mod tests {
         let (time, ..) = told(&connection);
         assert_eq!(time, listed, "a list that was not cut is believed");
         connection.truncated = true;
-        let more = format!("more than {}", said::count(times as u64, "time"));
+        let more = format!("more than {}", said::times(times as u64));
         assert_eq!(told(&connection), (listed * 2, listed * 2, more));
     }
 

@@ -50,10 +50,8 @@ fn rank(failure: &ClearError) -> usize {
 
 fn told(connection: &Connection, worst: &ClearError, errors: &[&ClearError]) -> Finding {
     let frames = FrameRange { first: worst.frame, last: worst.frame };
-    let said: Vec<String> = errors
-        .iter()
-        .map(|each| format!("{} {}", shown(each), said::count(each.times, "time")))
-        .collect();
+    let said: Vec<String> =
+        errors.iter().map(|each| format!("{} {}", shown(each), said::times(each.times))).collect();
     // From the request that this answers.
     let asked = connection.transfers.iter().filter(|each| each.from == "client");
     let asked = asked.map(|each| each.start_ns).filter(|start| *start <= worst.at_ns).max();

@@ -108,7 +108,7 @@ fn gone(ending: &Ending) -> Option<String> {
         ));
     }
     (ending.unheard_fins > 0).then(|| {
-        let times = said::count(ending.unheard_fins, "time");
+        let times = said::times(ending.unheard_fins);
         format!(
             " The client's FIN was sent {times}, and nothing came back: no host answered. {since}"
         )

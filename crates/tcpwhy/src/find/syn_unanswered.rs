@@ -46,7 +46,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     }
     let refused = connection.end == End::Rst;
     let at_server = connection.vantage == Vantage::Server;
-    let times = said::count(u64::from(syn.sent), "time");
+    let times = said::times(u64::from(syn.sent));
     let after = match connection.duration_ns {
         0 => String::new(),
         waited => format!(" within {}", said::time(waited)),

@@ -133,7 +133,7 @@ fn nothing_again(case: &Case<'_>, probes: u64, longest: i64) -> Told {
         why: format!(
             "{}, {} at the longest, the {sender} sent new data after a pause as long as that timer, released by no \
              ACK; nothing was retransmitted.",
-            said::count(probes, "time"),
+            said::times(probes),
             said::time(longest)
         ),
         not: "not loss: nothing had to be repaired".to_owned(),

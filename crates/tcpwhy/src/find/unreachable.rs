@@ -90,7 +90,7 @@ fn not_opened(connection: &Connection, error: &IcmpErrors) -> Finding {
         title: format!("the {what} was not delivered: {}", said(error)),
         why: format!(
             "the {what} was sent {}, and the error quotes it; nothing else came back.",
-            said::count(u64::from(sent), "time")
+            said::times(u64::from(sent))
         ),
         not: "not the server's program, which learned nothing of it, and not a queue".to_owned(),
         evidence: vec![Evidence {
