@@ -193,8 +193,10 @@ impl Facts<'_> {
             ),
             "ZERO_WINDOW" => format!("{} The window was zero for {spent}.", title()),
             "SEND_BUFFER" => {
+                // A window of the sender's program looks alike, and so does a buffer that the kernel enlarges too late.
+                let is = if self.finding.sure == Some(Sure::Shown) { "is" } else { "seems" };
                 format!(
-                    "The {sender}'s send buffer is too small: {}.",
+                    "The {sender}'s send buffer {is} too small: {}.",
                     self.per_trip(self.flight(State::Sndbuf)?)?
                 )
             }
@@ -358,14 +360,16 @@ impl Facts<'_> {
         let of = |state| self.direction.time_in.get(state).0;
         let own = of(State::App).saturating_add(of(State::IdleAppThink));
         let peers = of(State::IdlePeerThink);
-        let who = if own.min(peers) > own.max(peers) / 10 {
-            "Both programs were".to_owned()
+        let (who, advice) = if own.min(peers) > own.max(peers) / 10 {
+            ("Both programs were".to_owned(), " See what they waited for.")
         } else {
             let who = if own > peers { self.ends.sender } else { self.ends.receiver };
-            format!("The {who}'s program was")
+            // A client may just have had nothing to ask.
+            let advice = if who == "server" { " See what that program waited for." } else { "" };
+            (format!("The {who}'s program was"), advice)
         };
         let (silent, all) = (time(self.finding.cost_ns), time(self.finding.of_ns));
-        format!("{who} silent for {silent} of {all}: TCP had nothing to send.")
+        format!("{who} silent for {silent} of {all}: TCP had nothing to send.{advice}")
     }
 
     /// `The path lost 22 of 1,058 segments (2.1 %)`
