@@ -6,7 +6,7 @@ use super::super::page::{Ink, Page, plain};
 use super::super::{Options, Sort, called, choose, failed, faster, words};
 use crate::answer::{self, change, words as short};
 use crate::find;
-use crate::report::{Connection, FailureKind, Report};
+use crate::report::{Connection, FailureKind, Gain, Report};
 
 /// Columns of a server's name, at least and at most.
 const PEER: (usize, usize) = (12, 24);
@@ -16,8 +16,11 @@ const WHAT: usize = 10;
 const TOOK: usize = 9;
 const GAIN: usize = 8;
 
+/// Changes that are named below the table. Ours.
+const CHANGES: usize = 3;
+
 /// Lines around the table, and those that a remedy with its command takes.
-const BELOW: usize = 4;
+const BELOW: usize = 6;
 const ADVICE: usize = 5;
 
 /// The table, with the answer for its first row above.
@@ -62,6 +65,10 @@ pub(super) fn write(page: &mut Page, report: &Report, options: &Options) {
         };
         let text = format!("and {}{silent} (--top N)", words::count(left, "more connection"));
         page.wrapped(2, 4, &[(Ink::Faint, text)]);
+    }
+    let changes = changes(&rows);
+    if !changes.is_empty() {
+        page.wrapped(2, 4, &[plain(format!("gain: {}", changes.join("; ")))]);
     }
     page.blank();
     let mark = if rows.iter().any(|row| row.connection.failure.is_some()) {
@@ -205,7 +212,8 @@ fn cells(row: &Row<'_>) -> Cells {
         },
         took: words::time(active),
         why: why(connection),
-        gain: gain(connection).unwrap_or_else(|| UNKNOWN.to_owned()),
+        gain: best(connection)
+            .map_or_else(|| UNKNOWN.to_owned(), |(_, gain)| faster::figures(gain).1),
         failed: false,
     }
 }
@@ -238,12 +246,30 @@ fn why(connection: &Connection) -> String {
     }
 }
 
-/// The most that one change saves.
-fn gain(connection: &Connection) -> Option<String> {
+/// The change that saves the most, and what it saves.
+fn best(connection: &Connection) -> Option<(String, Gain)> {
     let causes = answer::causes(connection);
     let changes = causes.iter().flat_map(|cause| change::of(connection, cause));
-    let best = changes.filter_map(|change| change.gain).max_by_key(|gain| gain.best_ns)?;
-    Some(faster::figures(best).1)
+    let known = changes.filter_map(|change| change.gain.map(|gain| (change.label, gain)));
+    known.max_by_key(|(_, gain)| gain.best_ns)
+}
+
+/// By what the gains of the rows are had: `client: reuse the connection (1, 8)`, in the order of the rows.
+fn changes(rows: &[Row<'_>]) -> Vec<String> {
+    let mut of: Vec<(String, Vec<String>)> = Vec::new();
+    for row in rows.iter().filter(|row| row.connection.failure.is_none()) {
+        let Some((label, gain)) = best(row.connection) else { continue };
+        if gain.high_ns <= 0 {
+            continue;
+        }
+        let id = row.connection.id.to_string();
+        match of.iter_mut().find(|each| each.0 == label) {
+            Some(each) => each.1.push(id),
+            None => of.push((label, vec![id])),
+        }
+    }
+    of.truncate(CHANGES);
+    of.into_iter().map(|(label, ids)| format!("{label} ({})", ids.join(", "))).collect()
 }
 
 /// `text` in at most `columns`: its end where the end tells more.
