@@ -119,7 +119,7 @@ fn full<'s, 'a>(seen: &'s Seen<'a>) -> Asked<Vec<&'s Flow<'a>>> {
     Ok(flows::worst(full.collect(), |flow| flow.now.receive_queue))
 }
 
-fn is_full(socket: &Socket) -> bool {
+pub(super) fn is_full(socket: &Socket) -> bool {
     socket.receive_queue > 0
         && socket
             .memory

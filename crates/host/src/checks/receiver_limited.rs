@@ -8,7 +8,8 @@
 //! At least 20 % of the time with something in flight was limited by the receiver's window (`rwnd_limited`); one look tells that
 //! of the whole connection. Where the round trip is twice the least one or more, a queue may stand in the path, which a larger
 //! window would only lengthen, or the peer holds its ACKs: then it is a remark. A window of 0 at both looks, with nothing
-//! acknowledged between them, is a program that does not read.
+//! acknowledged between them, is a program that does not read. Where the peer's own socket is in the same text, its Recv-Q
+//! tells which of the two it is.
 //!
 //! # What it is not
 //! Not which of the two it is: a window that goes to 0 is a program that does not read, one that stays at its
@@ -23,6 +24,7 @@
 
 use super::flows::{self, time};
 use super::peer_window_shut::probes;
+use super::receive_queue_full::is_full;
 use super::sent::{amount, held};
 use super::{Check, counters, words};
 use crate::finding::{Confidence, Finding, Group, Scope, Severity};
@@ -56,10 +58,11 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             format!(", the peer's window {}", bytes(u64::from(window)))
         });
         let share = percent(held.cast_signed(), busy.cast_signed());
-        format!("rwnd_limited {share} of {} busy{window}", time(busy))
+        let there = other_end(seen, flow).map_or_else(String::new, unread_there);
+        format!("rwnd_limited {share} of {} busy{window}{there}", time(busy))
     });
     let (severity, confidence) = how_bad(seen, &waiting);
-    let queued = waiting.iter().find(|flow| may_be_queued(flow)).and_then(|flow| flow.info());
+    let queued = waiting.iter().find(|flow| may_be_queued(seen, flow)).and_then(|flow| flow.info());
     let unread = waiting.iter().filter(|flow| is_unread(flow)).count();
     Ok(vec![Finding {
         severity,
@@ -75,7 +78,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             .to_owned()
             + &queued.map_or_else(String::new, lengthened),
         not: if unread == 0 {
-            "whether the peer's program reads too slowly or its buffer is too small".to_owned()
+            undecided(seen, &waiting)
         } else {
             format!(
                 "not that a buffer is too small where the window stayed at 0 ({}): there the peer's program does not read",
@@ -83,9 +86,46 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             )
         },
         evidence,
-        fixes: vec![words::advise("run `tcpwhy check` on the peers", "")],
+        fixes: vec![words::advise(remedy(seen, &waiting), "")],
         ..Finding::default()
     }])
+}
+
+/// The peer's own socket, where a text has both ends.
+fn other_end<'a>(seen: &Seen<'a>, flow: &Flow<'_>) -> Option<&'a Socket> {
+    let ends =
+        |socket: &&Socket| (socket.local, socket.remote) == (flow.now.remote, flow.now.local);
+    seen.snapshot.pasted.then(|| seen.sockets().ok()?.iter().find(ends)).flatten()
+}
+
+fn unread_there(socket: &Socket) -> String {
+    let of = socket
+        .memory
+        .map_or_else(String::new, |memory| format!(", r{} of rb{}", memory.rmem, memory.rcvbuf));
+    format!("; at the peer Recv-Q {}{of}", socket.receive_queue)
+}
+
+/// What is left open of it.
+fn undecided(seen: &Seen<'_>, waiting: &[&Flow<'_>]) -> String {
+    if waiting.iter().all(|flow| other_end(seen, flow).is_some()) {
+        return "not this end's buffers or program, and not the path".to_owned();
+    }
+    "whether the peer's program reads too slowly or its buffer is too small".to_owned()
+}
+
+/// What to do at the peers, by their sockets where all of them are here.
+fn remedy(seen: &Seen<'_>, waiting: &[&Flow<'_>]) -> &'static str {
+    let there: Option<Vec<&Socket>> = waiting.iter().map(|flow| other_end(seen, flow)).collect();
+    match there {
+        Some(there) if there.iter().all(|socket| is_full(socket)) => {
+            "find out what the program at the other end does instead of reading"
+        }
+        Some(there) if there.iter().all(|socket| socket.receive_queue == 0) => {
+            "let the receive buffer at the other end grow: its program has read all that came"
+        }
+        Some(_) => "look again at the other end (ss -tinm): does its Recv-Q stay?",
+        None => "run `tcpwhy check` on the peers",
+    }
 }
 
 /// How bad it is, and how sure: one look tells it of the time since the connection began.
@@ -93,9 +133,9 @@ fn how_bad(seen: &Seen<'_>, waiting: &[&Flow<'_>]) -> (Severity, Confidence) {
     let is_mostly = |flow: &&Flow<'_>| {
         held(flow, seen, |info| info.rwnd_limited_ns)
             .is_some_and(|(held, busy)| counters::is_share(held, busy, 50))
-            && !may_be_queued(flow)
+            && !may_be_queued(seen, flow)
     };
-    let is_plain = |flow: &&Flow<'_>| !may_be_queued(flow);
+    let is_plain = |flow: &&Flow<'_>| !may_be_queued(seen, flow);
     match seen.before {
         Some(_) if waiting.iter().any(is_plain) => (Severity::Warning, Confidence::High),
         None if waiting.iter().any(is_mostly) => (Severity::Warning, Confidence::Medium),
@@ -115,10 +155,14 @@ fn lengthened(info: &Info) -> String {
     )
 }
 
-/// A queue may stand in the path. It does not where the window is shut and probed: nothing is in flight then.
-fn may_be_queued(flow: &Flow<'_>) -> bool {
+/// A queue may stand in the path. It does not where the window is shut and probed: nothing is in flight then. Nor is it what
+/// holds the sender of a receiver whose buffer is seen to be full.
+fn may_be_queued(seen: &Seen<'_>, flow: &Flow<'_>) -> bool {
     let times = || flow.info().and_then(|info| info.rtt_ns.zip(info.min_rtt_ns));
-    probes(flow) == 0 && times().is_some_and(|(rtt, least)| rtt >= least.saturating_mul(2))
+    let is_unread = other_end(seen, flow).is_some_and(is_full);
+    probes(flow) == 0
+        && !is_unread
+        && times().is_some_and(|(rtt, least)| rtt >= least.saturating_mul(2))
 }
 
 /// Its peer's window stayed shut.
@@ -201,6 +245,27 @@ mod tests {
             let found = judged(&CHECK, &once(uploading(limited, 5000))).expect("seen");
             assert_eq!((found[0].severity, found[0].confidence), told, "{limited}");
         }
+    }
+
+    #[test]
+    fn the_other_end_in_the_same_text_tells_which_it_is() {
+        let told = |unread: u32| {
+            let text = format!(
+                "ESTAB 0 90000 10.0.0.1:80 10.0.0.2:5000\n\t cubic rto:204 rtt:2/1 mss:1448 cwnd:90 busy:5000ms \
+                 rwnd_limited:4500ms(90.0%) unacked:20 minrtt:0.2 snd_wnd:30000\n\
+                 ESTAB {unread} 0 10.0.0.2:5000 10.0.0.1:80\n\t \
+                 skmem:(r{unread},rb100000,t0,tb87040,f0,w0,o0,bl0,d0) cubic rto:204 rtt:2/1 mss:1448 cwnd:10\n"
+            );
+            judged(&CHECK, &crate::paste::read(&text).snapshot).expect("seen").remove(0)
+        };
+        let [late, small] = [told(90_000), told(0)];
+        assert_eq!(late.severity, Severity::Warning);
+        assert!(!late.why.contains("queue in the path"), "{}", late.why);
+        assert!(late.fixes[0].what.contains("instead of reading"), "{:?}", late.fixes);
+        let seen = format!("{:?}", late.evidence);
+        assert!(seen.contains("at the peer Recv-Q 90000, r90000 of rb100000"), "{seen}");
+        assert_eq!(small.severity, Severity::Info);
+        assert!(small.fixes[0].what.contains("buffer"), "{:?}", small.fixes);
     }
 
     #[test]
