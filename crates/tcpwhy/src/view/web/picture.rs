@@ -163,10 +163,12 @@ fn flight(
     trail: &Trail,
     mss: i64,
 ) -> Figure {
-    let mut points: Vec<(i64, i64, i64, i64)> =
-        trail.sends.list.iter().map(|s| (s.at_ns, s.until_ns, s.flight, s.flight)).collect();
-    points.extend(trail.answers.list.iter().map(|a| (a.at_ns, a.until_ns, a.flight, a.flight)));
-    points.sort_by_key(|point| point.0);
+    let sends = trail.sends.list.iter().map(|s| (s.frame, s.at_ns, s.until_ns, s.flight));
+    let answers = trail.answers.list.iter().map(|a| (a.frame, a.at_ns, a.until_ns, a.flight));
+    let mut points: Vec<(u64, i64, i64, i64)> = sends.chain(answers).collect();
+    // What is left after an instant is what its last packet left.
+    points.sort_by_key(|point| (point.1, point.0));
+    let points = points.into_iter().map(|(_, at, until, flight)| (at, until, flight, flight));
     let windows = trail.answers.list.iter();
     let rounds = &direction.rounds;
     let cwnd = rounds.iter().filter_map(|round| {
@@ -299,6 +301,21 @@ mod tests {
     fn nothing_kept_is_nothing_drawn() {
         let connection = crate::view::sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 100);
         assert!(figures(&connection, 1, &Direction::default()).is_none());
+    }
+
+    #[test]
+    fn the_flight_after_an_instant_is_that_of_its_last_packet() {
+        let mut trail = Trail::default();
+        trail.sends.push(Sent { flight: 900, ..sent(0, 0, 1) });
+        let answer =
+            Answered { at_ns: 5, until_ns: 5, flight: 400, frame: 2, ..Answered::default() };
+        trail.answers.push(answer);
+        trail.sends.push(Sent { flight: 800, ..sent(5, 900, 3) });
+        let connection = crate::view::sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 100);
+        let figures = figures(&connection, 1, &direction(trail, Vec::new())).expect("graphs");
+        let flight = figures.iter().find(|each| each.id == "flight").expect("the flight");
+        let series = flight.series.iter().find(|each| each.name == "in flight").expect("it");
+        assert_eq!(series.least, [900, 400, 800]);
     }
 
     #[test]
