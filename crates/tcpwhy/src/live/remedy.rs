@@ -33,6 +33,10 @@ pub fn remedy(held: &Held) -> Option<&'static str> {
         S::LocalQdisc => {
             "See what shapes this host's device (`tc -s qdisc`, `tc -s class`, a container's or cloud's limit): its rate is the limit."
         }
+        S::BandwidthSelfQueue if held.sure == Sure::Possible => {
+            "If the link is full, only more rate makes it faster. `ss -tinm` at the receiver tells: where Recv-Q is large, its \
+             program lags instead."
+        }
         S::BandwidthSelfQueue => {
             "Only more rate makes it faster; fq_codel or BBR keep the queue short for others."
         }
