@@ -38,7 +38,8 @@ impl Case<'_> {
         if let Some(direction) = connection.directions[self.side].as_deref() {
             let rounds = Rounds::of(direction);
             told.extend(times::of(self, connection, direction, &rounds, &placed));
-            told.extend(self.least_rtt(direction, connection.handshake_rtt_ns));
+            let is_whole = connection.syns.iter().any(Option::is_some);
+            told.extend(self.least_rtt(direction, connection.handshake_rtt_ns, is_whole));
             told.extend(self.unsent(direction, &rounds, &placed));
         }
         told.extend(self.buffers());
@@ -72,15 +73,21 @@ impl Case<'_> {
     }
 
     /// The kernel counts the handshake's, too, and forgets what is older than five minutes (`tcp_min_rtt_wlen`), or may be
-    /// asked before the least: a greater one than the packets show contradicts nothing.
-    fn least_rtt(&self, direction: &Direction, handshake: Option<i64>) -> Option<Beside> {
+    /// asked before the least: a greater one than the packets show contradicts nothing. Nor does a smaller one from before a
+    /// capture that is not whole from the SYN on.
+    fn least_rtt(
+        &self,
+        direction: &Direction,
+        handshake: Option<i64>,
+        is_whole: bool,
+    ) -> Option<Beside> {
         let measured = self.samples.iter().filter_map(|sample| sample.min_rtt_ns).min()?;
         let ours =
             direction.rtt.min_ns.map(|ours| handshake.map_or(ours, |opened| ours.min(opened)));
         let verdict = ours.map_or(MEASURED, |ours| {
             let apart = measured.saturating_sub(ours).saturating_abs();
             match apart > TICK_NS && apart / ERROR_PERCENT > ours / 100 {
-                true if measured < ours => CONTRADICTS,
+                true if measured < ours && is_whole => CONTRADICTS,
                 true => MEASURED,
                 false => AGREES,
             }
@@ -174,3 +181,22 @@ const TICK_NS: i64 = 1_000_000;
 
 /// Ours, not measured: an estimate that is off by less is no contradiction.
 const ERROR_PERCENT: i64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shorter_round_trip_from_before_the_capture_contradicts_nothing() {
+        let text = "ESTAB 0 0 10.0.0.1:80 10.0.0.2:40000\n\t cubic rtt:20/1 mss:1448 cwnd:10 minrtt:0.03\n";
+        let (samples, _) = super::super::ss::read(text).expect("samples");
+        let samples: Vec<&Sample> = samples.iter().collect();
+        let case = Case { source: 0, side: 1, samples: &samples };
+        let mut direction = Direction::default();
+        direction.rtt.min_ns = Some(4_520_000);
+        let verdict = |is_whole| {
+            case.least_rtt(&direction, Some(4_600_000), is_whole).expect("told").verdict.clone()
+        };
+        assert_eq!((verdict(true), verdict(false)), (CONTRADICTS.into(), MEASURED.into()));
+    }
+}
