@@ -165,20 +165,26 @@ fn fitted(plan: &Plan, sender: Side, loss_ppm: u32) -> Fitted {
         Side::Server => (&plan.server, &plan.path.down),
     };
     let sysctl = |name: &str| host.sysctl.get(name).map(String::as_str);
-    let queue_bytes = match way.queue {
-        Queue::Bytes(bytes) => Some(bytes),
-        _ => None,
-    };
+    let (rate_bps, queue_bytes) = link(way);
     let controller = host.route.get("congctl").map(String::as_str);
     let controller = controller.or_else(|| sysctl("net.ipv4.tcp_congestion_control"));
     Fitted {
         rtt_ns: plan.path.up.delay_ns.saturating_add(plan.path.down.delay_ns),
-        rate_bps: way.rate,
+        rate_bps,
         queue_bytes,
         initcwnd: host.route.get("initcwnd").and_then(|value| value.parse().ok()),
         congctl: controller.unwrap_or("cubic").to_owned(),
         restarts: sysctl("net.ipv4.tcp_slow_start_after_idle") != Some("0"),
         loss_ppm,
+    }
+}
+
+/// Rate and queue of what stands for the link: a plain one, or a bucket.
+const fn link(way: &Way) -> (u64, Option<u64>) {
+    match (&way.bucket, &way.queue) {
+        (Some(bucket), _) => (bucket.rate, Some(bucket.queue)),
+        (None, Queue::Bytes(bytes)) => (way.rate, Some(*bytes)),
+        (None, _) => (way.rate, None),
     }
 }
 
@@ -259,6 +265,17 @@ mod tests {
 
     fn asked(question: &Value) -> Value {
         serde_json::from_str(&ask(question.to_string().as_bytes())).expect("JSON")
+    }
+
+    #[test]
+    fn a_bucket_is_the_link_too() {
+        use tcpwhy_model::scenario::plan::TokenBucket;
+        let plain = Way { rate: 8_000_000, queue: Queue::Bytes(60_000), ..Way::default() };
+        let bucket = TokenBucket { rate: 7_600_000, burst: 92_000, queue: 36_000 };
+        let filled = Way { bucket: Some(bucket), ..Way::default() };
+        assert_eq!(link(&plain), (8_000_000, Some(60_000)));
+        assert_eq!(link(&filled), (7_600_000, Some(36_000)));
+        assert_eq!(link(&Way::default()), (0, None));
     }
 
     #[test]
