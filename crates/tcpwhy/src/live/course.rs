@@ -81,14 +81,14 @@ pub struct Cell {
     pub ssthresh: u32,
     /// Smoothed round trip in microseconds.
     pub rtt_us: u32,
-    /// Segments in flight.
-    pub unacked: u32,
+    /// Segments in flight; `None` where it is not told, as in what follows.
+    pub unacked: Option<u32>,
     /// The peer's window in bytes.
-    pub peer_window: u32,
+    pub peer_window: Option<u32>,
     /// Payload of a full segment in bytes.
     pub mss: u32,
-    /// Bits per second that were acknowledged.
-    pub sent_bps: u64,
+    /// Bits per second that were acknowledged since the look before.
+    pub sent_bps: Option<u64>,
 }
 
 impl Course {
@@ -314,10 +314,10 @@ impl Connection {
             cwnd: info.snd_cwnd.unwrap_or(0),
             ssthresh: info.snd_ssthresh.unwrap_or(0),
             rtt_us: info.rtt_ns.map_or(0, |ns| u32::try_from(ns / 1_000).unwrap_or(u32::MAX)),
-            unacked: info.unacked.unwrap_or(0),
-            peer_window: info.snd_wnd.unwrap_or(0),
+            unacked: info.unacked,
+            peer_window: info.snd_wnd,
             mss: info.snd_mss.unwrap_or(0),
-            sent_bps: self.sent_bps.unwrap_or(0),
+            sent_bps: self.sent_bps,
         });
     }
 }

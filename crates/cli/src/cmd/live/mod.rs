@@ -87,7 +87,8 @@ pub fn run(flags: &LiveFlags, around: &Surroundings) -> anyhow::Result<Exit> {
         let look = (around.columns(flags.width), around.color(flags.color));
         summary(watch, pace(), &stop, look)
     } else if !flags.once && on_terminal {
-        on_screen(watch, flags, &stop)
+        let look = (around.columns(flags.width), around.color(flags.color));
+        on_screen(watch, flags, &stop, look)
     } else {
         once(watch, flags, &stop, around)
     };
@@ -167,14 +168,11 @@ fn summary(
     stop: &Stop,
     (width, color): (usize, bool),
 ) -> anyhow::Result<()> {
-    let mut ended = Vec::new();
-    let mut more = 0;
+    let mut ended = Ended::default();
     while watch.look()? {
         say(&watch);
         tell(&watch.caught)?;
-        let room = MOST_ENDED.saturating_sub(ended.len());
-        more += watch.ended.len().saturating_sub(room) as u64;
-        ended.extend(watch.ended.drain(..).take(room));
+        ended.take(&mut watch);
         let is_asked =
             if watch.is_replay() { stop.within(Some(0)).unwrap_or(true) } else { !pace.wait(stop) };
         if is_asked {
@@ -182,23 +180,51 @@ fn summary(
         }
     }
     tell(&watch.end())?;
-    let shown = Open { ended: &ended, ended_more: more, ..shown(&watch) };
-    let text = open::summary(&shown, width, color);
-    output::tell(&text, false).context("cannot write the answer")
+    ended.tell(&watch, (width, color))
 }
 
-/// On a terminal, until a key or a signal ends it.
-fn on_screen(watch: Watch, flags: &LiveFlags, stop: &Stop) -> anyhow::Result<()> {
+/// Connections that have ended, for the summary.
+#[derive(Default)]
+struct Ended {
+    kept: Vec<Connection>,
+    /// How many more are not kept.
+    more: u64,
+}
+
+impl Ended {
+    /// Those of the last look.
+    fn take(&mut self, watch: &mut Watch) {
+        let room = MOST_ENDED.saturating_sub(self.kept.len());
+        self.more += watch.ended.len().saturating_sub(room) as u64;
+        self.kept.extend(watch.ended.drain(..).take(room));
+    }
+
+    /// Says where the time of all went.
+    fn tell(&self, watch: &Watch, (width, color): (usize, bool)) -> anyhow::Result<()> {
+        let shown = Open { ended: &self.kept, ended_more: self.more, ..shown(watch) };
+        let text = open::summary(&shown, width, color);
+        output::tell(&text, false).context("cannot write the answer")
+    }
+}
+
+/// On a terminal, until a key or a signal ends it; then says where the time went.
+fn on_screen(
+    watch: Watch,
+    flags: &LiveFlags,
+    stop: &Stop,
+    look: (usize, bool),
+) -> anyhow::Result<()> {
     let whose = match &flags.file {
         Some(path) => printable(&path.display().to_string()),
         None => host(),
     };
-    let (said, caught) = (Vec::new(), Vec::new());
-    let mut screen = OnScreen { watch, whose, said, caught, interval: flags.interval };
-    let ended = screen::run(&mut screen, &|| stop.within(Some(0)).unwrap_or(true));
+    let (said, caught, ended) = (Vec::new(), Vec::new(), Ended::default());
+    let mut screen = OnScreen { watch, whose, said, caught, ended, interval: flags.interval };
+    let left = screen::run(&mut screen, &|| stop.within(Some(0)).unwrap_or(true));
     screen.caught.extend(screen.watch.end());
     tell(&screen.caught)?;
-    ended
+    screen.ended.tell(&screen.watch, look)?;
+    left
 }
 
 /// What captures say, on standard output.
@@ -223,6 +249,7 @@ struct OnScreen {
     said: Vec<String>,
     /// Explained when the screen is left.
     caught: Vec<Caught>,
+    ended: Ended,
     interval: Duration,
 }
 
@@ -233,6 +260,7 @@ impl Tick for OnScreen {
             self.said.append(&mut self.watch.said);
             self.said.extend(self.watch.caught.iter().map(Caught::line));
             self.caught.append(&mut self.watch.caught);
+            self.ended.take(&mut self.watch);
         }
         Ok(goes_on)
     }

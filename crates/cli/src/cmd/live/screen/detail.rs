@@ -33,6 +33,7 @@ impl Screen {
         let parts =
             Layout::vertical([Constraint::Length(rows), Constraint::Length(1), Constraint::Min(0)]);
         let [top, strip, below] = parts.areas(area);
+        self.stop(words.line_count(area.width), top);
         frame.render_widget(words.scroll((self.scroll, 0)), top);
         frame.render_widget(table::strip(connection, usize::from(strip.width)), strip);
         if has_graphs {
@@ -74,27 +75,28 @@ fn graphs(frame: &mut Frame<'_>, connection: &Connection, area: Rect) {
     let cells: Vec<Cell> = connection.strip.iter().copied().collect();
     let last = cells.last().map_or(0, |cell| cell.t_ns);
     let at = |cell: &Cell| -(last.saturating_sub(cell.t_ns) as f64) / 1e9;
-    let line = |name, color, value: &dyn Fn(&Cell) -> u64| Drawn {
+    let line = |name, color, value: &dyn Fn(&Cell) -> Option<u64>| Drawn {
         name,
         color,
-        points: cells.iter().filter(|c| value(c) > 0).map(|c| (at(c), value(c) as f64)).collect(),
+        points: cells.iter().filter_map(|c| Some((at(c), value(c)? as f64))).collect(),
     };
-    let window =
-        |cell: &Cell| u64::from(cell.peer_window).checked_div(cell.mss.into()).unwrap_or(0);
+    // A congestion window, a threshold or a round trip of 0 is none.
+    let some = |value: u32| (value > 0).then_some(u64::from(value));
+    let window = |cell: &Cell| u64::from(cell.peer_window?).checked_div(cell.mss.into());
     let from = cells.first().map_or(-1.0, at);
     let mut all = vec![
         ("rate", vec![line("acknowledged", 36, &|c| c.sent_bps)], Unit::Rate),
         (
             "segments",
             vec![
-                line("cwnd", 214, &|c| c.cwnd.into()),
-                line("ssthresh", 245, &|c| c.ssthresh.into()),
+                line("cwnd", 214, &|c| some(c.cwnd)),
+                line("ssthresh", 245, &|c| some(c.ssthresh)),
                 line("window", 74, &window),
-                line("flight", 220, &|c| c.unacked.into()),
+                line("flight", 220, &|c| c.unacked.map(u64::from)),
             ],
             Unit::Count,
         ),
-        ("round trip", vec![line("smoothed", 175, &|c| c.rtt_us.into())], Unit::Micros),
+        ("round trip", vec![line("smoothed", 175, &|c| some(c.rtt_us))], Unit::Micros),
     ];
     let across = if area.width >= 110 {
         3

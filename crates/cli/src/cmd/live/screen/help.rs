@@ -1,7 +1,5 @@
 //! Which key does what, and what the columns and letters are.
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 use tcpwhy::report::State;
@@ -46,8 +44,8 @@ const LETTERS: [State; 17] = [
     State::Unknown,
 ];
 
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, scroll: u16) {
-    let mut lines: Vec<Line<'_>> =
+pub(super) fn page() -> Paragraph<'static> {
+    let mut lines: Vec<Line<'static>> =
         KEYS.iter().map(|(key, what)| Line::from(format!("{key:<16}{what}"))).collect();
     lines.push(Line::raw(""));
     lines.push(Line::raw(COLUMNS));
@@ -57,5 +55,5 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, scroll: u16) {
         [letter, Span::raw(format!(" {}  ", cell(*state)))]
     });
     lines.push(Line::from(letters.collect::<Vec<_>>()));
-    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).scroll((scroll, 0)), area);
+    Paragraph::new(lines).wrap(Wrap { trim: false })
 }

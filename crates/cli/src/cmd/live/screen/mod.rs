@@ -25,6 +25,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Wrap};
 use tcpwhy::host::snapshot::Listener;
 use tcpwhy::live::Connection;
 
@@ -40,9 +41,12 @@ pub(crate) struct Seen<'a> {
     pub(crate) processes: &'a BTreeMap<u32, String>,
     /// What is looked at, and when: the left of the head.
     pub(crate) title: String,
-    /// What could not be seen, the newest last.
+    /// What could not be seen and what captures told, the newest last.
     pub(crate) said: &'a [String],
 }
+
+/// Rows that what was said last may take. Ours: two ends, a file's name and a verdict at 80 columns.
+const SAID_ROWS: u16 = 3;
 
 /// Which of the views is shown.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -99,18 +103,47 @@ pub(super) enum Turn {
 impl Screen {
     /// Draws all of it.
     pub(super) fn draw(&mut self, frame: &mut Frame<'_>, seen: &Seen<'_>) {
-        let areas =
-            Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)]);
-        let [head, body, foot] = areas.areas(frame.area());
+        let all = frame.area();
+        let said = seen.said.last().map(|said| {
+            Paragraph::new(Line::styled(said.as_str(), words::faint())).wrap(Wrap { trim: true })
+        });
+        let lines = said.as_ref().map_or(0, |said| said.line_count(all.width));
+        let rows = u16::try_from(lines).unwrap_or(u16::MAX).min(SAID_ROWS).min(all.height / 4);
+        let areas = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Length(rows),
+            Constraint::Min(0),
+            Constraint::Length(1),
+        ]);
+        let [head, told, body, foot] = areas.areas(all);
         frame.render_widget(self.head(seen, head), head);
+        if let Some(said) = said {
+            frame.render_widget(said, told);
+        }
         match self.view {
             View::Table => self.table(frame, seen, body),
             View::Detail => self.detail(frame, seen, body),
-            View::Listeners => listeners::draw(frame, seen, body, self.scroll),
-            View::Totals(by) => totals::draw(frame, seen, body, by, self.scroll),
-            View::Help => help::draw(frame, body, self.scroll),
+            View::Listeners => {
+                self.stop(seen.listeners.len() + 1, body);
+                listeners::draw(frame, seen, body, self.scroll);
+            }
+            View::Totals(by) => {
+                self.stop(totals::sums(seen, by).len() + 1, body);
+                totals::draw(frame, seen, body, by, self.scroll);
+            }
+            View::Help => {
+                let page = help::page();
+                self.stop(page.line_count(body.width), body);
+                frame.render_widget(page.scroll((self.scroll, 0)), body);
+            }
         }
         frame.render_widget(self.foot(foot.width), foot);
+    }
+
+    /// Nothing scrolls beyond the last of `lines`.
+    fn stop(&mut self, lines: usize, area: Rect) {
+        let beyond = lines.saturating_sub(usize::from(area.height));
+        self.scroll = self.scroll.min(u16::try_from(beyond).unwrap_or(u16::MAX));
     }
 
     /// What is looked at, and how many connections are how.
@@ -139,13 +172,10 @@ impl Screen {
             .find(|(title, counts)| title.chars().count() + counts.len() <= room)
             .unwrap_or(("", &counts[2]));
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        let said = seen.said.last().filter(|_| area.width >= 100);
-        let mut spans =
-            vec![Span::styled(title.to_owned(), bold), Span::raw(format!("{counts}{paused}"))];
-        if let Some(said) = said {
-            spans.push(Span::styled(format!("  {said}"), words::faint()));
-        }
-        Line::from(spans)
+        Line::from(vec![
+            Span::styled(title.to_owned(), bold),
+            Span::raw(format!("{counts}{paused}")),
+        ])
     }
 
     /// The keys that there is room for.

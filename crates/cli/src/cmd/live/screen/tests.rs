@@ -105,6 +105,62 @@ fn a_small_screen_has_the_reasons_and_the_strip() {
 }
 
 #[test]
+fn nothing_scrolls_beyond_its_last_line() {
+    let scrolled = |size, keys: &[KeyCode]| {
+        let far = keys.iter().copied().chain([KeyCode::PageDown; 9]).collect::<Vec<_>>();
+        (drawn(size, keys), drawn(size, &far))
+    };
+    for view in ['l', 't', '?'] {
+        let (first, far) = scrolled((80, 30), &[KeyCode::Char(view)]);
+        assert_eq!(first, far, "{view} fits");
+    }
+    let (first, far) = scrolled((80, 30), &[KeyCode::Enter]);
+    assert_eq!(first, far);
+    let (_, far) = scrolled((40, 12), &[KeyCode::Char('?')]);
+    assert!(far.contains("- not seen"), "{far}");
+    // The last line is at the foot, above that of the keys.
+    assert!(far.lines().nth(10).is_some_and(|line| line.contains("not seen")), "{far}");
+}
+
+#[test]
+fn a_stall_is_drawn_as_one() {
+    let mut course = Course::new(60);
+    for look in 1..=10_u64 {
+        let acked = look.min(5) * 1_000_000;
+        let text = format!(
+            "ESTAB 0 90000 10.0.0.1:443 10.0.0.2:50001\n\t cubic wscale:7,7 rto:220 rtt:20/1 mss:1000 cwnd:90 \
+             bytes_acked:{acked} busy:{look}000ms unacked:30 notsent:60000 snd_wnd:0 minrtt:19\n"
+        );
+        course.take(look * 1_000 * MS, sockets(&text));
+    }
+    let cells = &course.ranked()[0].strip;
+    let rates: Vec<Option<u64>> = cells.iter().map(|cell| cell.sent_bps).collect();
+    assert_eq!((rates[0], rates[1], rates[9]), (None, Some(8_000_000), Some(0)));
+    assert_eq!(cells[9].peer_window, Some(0));
+}
+
+#[test]
+fn what_a_capture_told_is_below_the_first_line() {
+    let course = course();
+    let seen = Seen {
+        connections: course.ranked(),
+        listeners: &[],
+        processes: &processes(),
+        title: "web-1  12:00:10".to_owned(),
+        said: &["10.0.0.1:443 -> 10.0.0.4:50003 is in ./tcpwhy-20261129-120010-10.0.0.4-50003-443.pcapng: The \
+                 client reads too slowly."
+            .to_owned()],
+    };
+    let mut terminal = Terminal::new(TestBackend::new(80, 12)).expect("a terminal");
+    terminal.draw(|frame| Screen::default().draw(frame, &seen)).expect("a frame");
+    let buffer = terminal.backend().buffer();
+    let line = |row| -> String { (0..80).map(|column| buffer[(column, row)].symbol()).collect() };
+    assert!(line(0).starts_with("web-1  12:00:10  "), "{}", line(0));
+    assert!(line(2).contains("reads too slowly."), "{}", line(2));
+    assert!(line(3).starts_with("peer"), "{}", line(3));
+}
+
+#[test]
 fn listeners_totals_and_help_have_their_places() {
     insta::assert_snapshot!(drawn((80, 6), &[KeyCode::Char('l')]));
     insta::assert_snapshot!(drawn((80, 8), &[KeyCode::Char('t'), KeyCode::Char('t')]));
