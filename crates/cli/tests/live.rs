@@ -197,3 +197,26 @@ fn a_signal_ends_it_with_its_summary() {
     assert_eq!(ended.status, Some(0), "{}", ended.stderr);
     assert!(ended.stdout.contains("the receiver's zero window"), "{}", ended.stdout);
 }
+
+/// On a terminal that `script` (util-linux) makes.
+#[test]
+fn who_leaves_the_screen_is_told_where_the_time_went() {
+    use std::process::{Command, Stdio};
+    let file = common::in_repository("testdata/host/looks/mlab.jsonl");
+    let program = env!("CARGO_BIN_EXE_tcpwhy");
+    let line = format!("{program} live --interval 10ms {}", file.display());
+    let mut command = Command::new("script");
+    command.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("util-linux has it");
+    let mut keys = child.stdin.take().expect("a pipe");
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    keys.write_all(b"q").expect("it listens");
+    let ended = finish(child.wait_with_output().expect("it ends"));
+    drop(keys);
+    assert_eq!(ended.status, Some(0), "{}", ended.stderr);
+    let (screen, left) = ended.stdout.split_once("\u{1b}[?1049l").expect("a screen that is left");
+    assert!(screen.contains("\u{1b}[?1049h"), "{screen:?}");
+    // However many looks a busy machine gets to.
+    assert!(left.contains(" look") && left.contains("connection"), "{left:?}");
+}
