@@ -5,10 +5,13 @@ use std::process::Command;
 use std::{env, fs};
 
 /// A picture, the graph that it is, and the capture.
-const PICTURES: [(&str, &str, &str); 4] = [
+const PICTURES: [(&str, &str, &str); 7] = [
     ("slow-start", "sequence", "articles/download-512k-rtt7ms.tcpdump.txt"),
     ("losses", "sequence", "cases/two-percent-loss-at-40-ms/capture.pcap.gz"),
     ("full-link", "rtt", "kernel/grid-2mbit-rtt50-q1.server.pcap.gz"),
+    ("full-window", "sequence", "kernel/rwnd-cap-64k-rtt20.server.pcap.gz"),
+    ("standstill", "rtt", "middlebox/data-path-stands-still.server.pcap.gz"),
+    ("small-window", "flight", "windows/small-buffer.server.pcap.gz"),
     ("slow-reader", "flight", "cases/reader-12-kib-each-15-ms-ipv6/capture.pcapng.gz"),
 ];
 
