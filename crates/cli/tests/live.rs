@@ -204,9 +204,9 @@ fn who_leaves_the_screen_is_told_where_the_time_went() {
     use std::process::{Command, Stdio};
     let file = common::in_repository("testdata/host/looks/mlab.jsonl");
     let program = env!("CARGO_BIN_EXE_tcpwhy");
-    let line = format!("{program} live --interval 10ms {}", file.display());
+    let line = format!("{program} live {}", file.display());
     let mut command = Command::new("script");
-    command.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm");
+    command.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm").env("NO_COLOR", "1");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("util-linux has it");
     let mut keys = child.stdin.take().expect("a pipe");
