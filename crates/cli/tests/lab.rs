@@ -6,6 +6,7 @@ mod common;
 use std::fs;
 use std::process::Command;
 
+use common::expected::broken;
 use common::{Run, finish, run};
 use serde_json::Value;
 use tcpwhy_linux::lab::uml;
@@ -15,12 +16,13 @@ use tcpwhy_linux::lab::uml;
 fn experiment(name: &str) -> Option<Value> {
     let Run { status, stdout, stderr } =
         run(&["lab", "run", name, "--backend", "uml:6.1", "--repeat", "1", "--json"]);
-    assert_ne!(status, Some(1), "not as expected: {stdout}");
-    let required = std::env::var_os("TCPWHY_REQUIRE_ALL").is_some_and(|v| v == "1");
-    if status == Some(0) || required {
-        assert_eq!(status, Some(0), "{stderr}");
-        return Some(serde_json::from_str(&stdout).expect("JSON"));
+    if matches!(status, Some(0 | 1)) {
+        let told = serde_json::from_str(&stdout).expect("JSON");
+        assert_eq!(broken(&told), Vec::<String>::new(), "not as expected");
+        return Some(told);
     }
+    let required = std::env::var_os("TCPWHY_REQUIRE_ALL").is_some_and(|v| v == "1");
+    assert!(!required, "{stderr}");
     eprintln!("skipped: {stderr}");
     None
 }
@@ -110,7 +112,7 @@ fn a_send_buffer_holds_so_many_writes() {
         let rounds = &rounds(&told, name)[0];
         assert!(rounds[3..12].iter().all(|bytes| *bytes == each), "{name}: {rounds:?}");
         for who in ["explain_ns", "kernel_ns"] {
-            assert!(share(&told, name, who, "sndbuf") > 94, "{name}: {who}");
+            assert!(share(&told, name, who, "sndbuf") > 92, "{name}: {who}");
         }
     }
 }

@@ -10,8 +10,8 @@ use std::fs;
 use std::sync::Mutex;
 use std::thread;
 
+use common::expected::{NOT_YET, broken};
 use common::{Run, in_repository, run};
-use serde_json::Value;
 
 /// What the running kernel cannot do, what can, and what its refusal says.
 const ELSEWHERE: [(&str, &str, &str); 5] = [
@@ -25,26 +25,6 @@ const ELSEWHERE: [(&str, &str, &str); 5] = [
 /// What also runs in simulated time here; `lab.rs` has more.
 const SIMULATED: [&str; 4] =
     ["tail-loss", "nagle-delayed-ack", "no-window-scaling", "buffer-sweep-rpc"];
-
-/// What is not as expected yet, and why: each is a fault of ours that is known. Scenario, variant, what is said.
-const NOT_YET: &[(&str, &str, &str)] = &[
-    // A window that grows by a segment a round is taken for a full send buffer; the kernel waits for its window.
-    ("cached-ssthresh", "kept", "SEND_BUFFER is named"),
-    ("cached-ssthresh", "kept", "cwnd was to hold"),
-    // The rate falls for a second: sometimes all of it appears as one full link with losses.
-    ("changing-rate", "", "VARIABLE_RATE is not named"),
-    // The receive buffer of 6.18 stays small under a slow reader, and the model's grows.
-    ("default-buffers", "slow", "the model says"),
-    // A send buffer that costs 73 ms of 513 holds the sender for 65, a tenth, and is not named.
-    ("sndbuf", "131071", "SEND_BUFFER is not named"),
-    // The head of the flight is sent four times in vain and passes in smaller pieces: LOSS_RANDOM and TIMEOUT are named.
-    ("pmtu-blackhole", "not warned, probing", "BLACK_HOLE is not named"),
-    // Of what was only overtaken by more than a round trip some appears as lost, or the repair not as needless.
-    ("reorder", "40 ms", "LOSS_RANDOM is named"),
-    ("reorder", "40 ms", "SPURIOUS_REPAIR is not named"),
-    // A shut window that waits for a timer appears as a program that has nothing to send.
-    ("tiny-receive-buffer", "", "zero_window was to hold"),
-];
 
 /// Runs at once. Most of a run is waiting.
 const AT_ONCE: usize = 2;
@@ -63,25 +43,6 @@ fn carried_out(name: &str, backend: &str, repeats: &str) -> Run {
     let words =
         ["lab", "run", name, "--backend", backend, "--repeat", repeats, "--unmeasured", "--json"];
     run(&words)
-}
-
-/// What is not as expected in an answer, but for what is known.
-fn broken(told: &Value) -> Vec<String> {
-    let scenario = told["scenario"].as_str().expect("a name");
-    let mut broken = Vec::new();
-    for variant in told["variants"].as_array().expect("a list") {
-        let name = variant["name"].as_str().expect("a name");
-        let said = variant["expected"]["broken"].as_array();
-        for sentence in said.into_iter().flatten().filter_map(Value::as_str) {
-            let is_known = NOT_YET
-                .iter()
-                .any(|&(of, at, what)| (of, at) == (scenario, name) && sentence.contains(what));
-            if !is_known {
-                broken.push(format!("{scenario}, {name}: {sentence}"));
-            }
-        }
-    }
-    broken
 }
 
 /// What is wrong with a run of a scenario; `None` where the backend does not work here.

@@ -13,6 +13,7 @@ use std::fs::{self, File, TryLockError};
 use std::hash::Hasher as _;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_schema::ArrowError;
 use parquet::arrow::ArrowWriter;
@@ -268,11 +269,17 @@ impl Writer {
 
 impl Staging {
     fn new(folder: &Path, run: &str) -> Result<Self, WriteError> {
-        let folder = folder.join(format!(".{run}.{}.part", std::process::id()));
-        at(&folder, fs::create_dir(&folder))?;
-        let path = folder.join(LOCK);
+        // Several may write at once, in one process too.
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let own = folder.join(format!(".{run}.{}.{number}", std::process::id()));
+        at(&own, fs::create_dir(&own))?;
+        let path = own.join(LOCK);
         let lock = at(&path, File::create_new(&path))?;
         at(&path, lock.lock())?;
+        // Without its lock nobody may see it: it would be taken for what a crash left.
+        let folder = own.with_added_extension("part");
+        at(&folder, fs::rename(&own, &folder))?;
         Ok(Self { folder, _lock: lock })
     }
 }

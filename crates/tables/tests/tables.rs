@@ -210,6 +210,23 @@ fn a_run_that_does_not_end_leaves_nothing_and_a_crashed_one_s_rest_goes() {
 }
 
 #[test]
+fn hosts_are_written_side_by_side_by_one_process() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let connections = report(DOWNLOAD).connections;
+    let mut writers = ["web1", "web2"]
+        .map(|host| Writer::begin(folder.path(), "run", Some(host)).expect("a place of its own"));
+    for writer in &mut writers {
+        writer.push(&connections).expect("it writes");
+    }
+    let rows = writers.map(|writer| writer.finish().expect("it ends").rows);
+    assert_eq!(rows[0], rows[1]);
+    for host in ["web1", "web2"] {
+        let of_host = format!("host={host}/");
+        assert!(files(folder.path()).iter().any(|file| file.contains(&of_host)), "{host}");
+    }
+}
+
+#[test]
 fn without_a_day_or_a_host_the_partition_is_null() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut writer = Writer::begin(folder.path(), "run", None).expect("a folder");

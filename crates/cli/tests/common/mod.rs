@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its own part of this one")]
 
+pub(crate) mod expected;
 pub(crate) mod path;
 pub(crate) mod report;
 pub(crate) mod schema;
