@@ -111,9 +111,10 @@ fn a_send_buffer_holds_so_many_writes() {
     {
         let rounds = &rounds(&told, name)[0];
         assert!(rounds[3..12].iter().all(|bytes| *bytes == each), "{name}: {rounds:?}");
-        for who in ["explain_ns", "kernel_ns"] {
-            assert!(share(&told, name, who, "sndbuf") > 92, "{name}: {who}");
-        }
+        // The rest is slow start and the ends: 2 MB are soon sent.
+        let [ours, kernels] =
+            ["explain_ns", "kernel_ns"].map(|who| share(&told, name, who, "sndbuf"));
+        assert!(ours > 90 && ours.abs_diff(kernels) <= 1, "{name}: {ours} % and {kernels} %");
     }
 }
 
