@@ -1,16 +1,18 @@
 //! `tcpwhy lab shell`: a scenario's hosts and path, for the user's own programs.
 
+use std::env;
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitStatus};
-use std::{env, fs};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use tcpwhy::units::{BitRate, Duration};
 use tcpwhy_linux::lab::backend::Backend as _;
+use tcpwhy_linux::lab::folder;
 use tcpwhy_linux::lab::live::setup::Node;
 use tcpwhy_linux::lab::live::{Doors, Live};
 use tcpwhy_model::scenario::plan::Plan;
@@ -47,9 +49,6 @@ pub struct ShellFlags {
     /// The host that the shell runs on
     #[arg(long, value_name = "HOST", default_value = "client")]
     on: Host,
-    /// Keep the path's own record of packets in this folder
-    #[arg(long, value_name = "DIR")]
-    keep: Option<PathBuf>,
     /// What runs there [default: your shell]
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -102,19 +101,15 @@ pub(super) fn run(flags: &ShellFlags) -> anyhow::Result<Exit> {
     live.check(&plan).map_err(Ended::Refused)?;
     let swept = Held::create_in(&env::temp_dir(), super::runs::SWEPT)
         .context("cannot make a temporary folder")?;
-    let folder = match &flags.keep {
-        None => swept.path().to_owned(),
-        Some(folder) => {
-            fs::create_dir_all(folder)
-                .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-            folder.canonicalize().with_context(|| format!("cannot enter {}", folder.display()))?
-        }
-    };
+    // What the path writes of each packet would fill the disk while the shell stays open.
+    for record in folder::CAPTURES.into_iter().chain([folder::PACKETS]) {
+        symlink("/dev/null", swept.path().join(record)).context("cannot make a temporary file")?;
+    }
     if flags.command.is_empty() {
         complain(&welcome(&plan, flags.on));
     }
     let ended = ignoring_interrupts(|| {
-        live.shell(&plan, &folder, flags.on.node(), |doors| program(flags, &plan, doors))
+        live.shell(&plan, swept.path(), flags.on.node(), |doors| program(flags, &plan, doors))
     })?;
     Ok(Exit::OfCommand(status(ended)))
 }
