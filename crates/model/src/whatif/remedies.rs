@@ -122,5 +122,5 @@ impl Study {
 }
 
 /// The receiver's window is full.
-pub(super) const WINDOW: [State; 4] =
+const WINDOW: [State; 4] =
     [State::RwndCap, State::RwndAutotune, State::RwndReader, State::ZeroWindow];

@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 
-use super::remedies::WINDOW;
 use super::search::CLOSE_WINDOWS;
 use super::{Branch, Refusal, Run, Study, plan, reads, receiver};
 use crate::fit::{Account, Fit};
@@ -51,8 +50,7 @@ impl Study {
             let as_seen = Recorded { offered: fit.recorded.offered.clone(), ..by_rules.clone() };
             ways.push(way(Branch::Windows, changes.to_vec(), first, &as_seen));
         }
-        // What held no sender in the capture shows no driver.
-        if is_about_windows || held_by_window(best) > held_by_window(&fit.seen) {
+        if is_about_windows {
             let others = self.other_receivers(run)?.into_iter();
             ways.extend(
                 others.map(|kernels| way(Branch::Receiver, changes.to_vec(), kernels, &by_rules)),
@@ -188,9 +186,4 @@ pub(super) fn is_about_windows(changes: &[String], receiver: Side) -> bool {
         let key = change.split('=').next().unwrap_or_default();
         key.starts_with(&of_host) || key.starts_with("application.") || key.trim() == reads::KEY
     })
-}
-
-/// How long the receiver's window held the sender.
-fn held_by_window(account: &Account) -> i64 {
-    WINDOW.iter().map(|state| account.time_in.get(*state).0).sum()
 }
