@@ -21,8 +21,6 @@ fn told(ran: &Run) -> Value {
 /// Which changes were carried out, and what came of them.
 fn verdicts(told: &Value) -> Vec<(&str, &str)> {
     let claims = told["claims"].as_array().expect("a list");
-    let text = |claim: &'_ Value, key: &str| claim[key].as_str().map(str::len);
-    assert!(claims.iter().all(|claim| text(claim, "what") > Some(0)));
     claims
         .iter()
         .map(|claim| {
@@ -55,8 +53,7 @@ fn what_the_capture_lost_is_lost_on_the_kernel() {
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     let told = told(&ran);
     assert_eq!(told["on_kernel"]["middle"]["resent_segments"], told["seen"]["resent_segments"]);
-    let time = |value: &Value| value["time_ns"].as_i64().expect("ns");
-    assert_eq!(time(&told["on_kernel"]["middle"]) / 5_000_000, time(&told["seen"]) / 5_000_000);
+    assert_eq!(told["repeats"], true, "{told}");
     let no_losses = ("path: no losses", "held");
     assert!(verdicts(&told).contains(&no_losses), "{:?}", verdicts(&told));
 }

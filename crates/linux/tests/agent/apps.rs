@@ -258,7 +258,7 @@ fn connections_may_come_together_and_wait_to_be_accepted() {
         let flow = Flow {
             connections: 4,
             together: true,
-            accept: Accept::After(300_000_000),
+            accept: Accept::After(1_500_000_000),
             client: vec![Step::Write { bytes: 10, chunk: 0, pause_ns: 0 }, Step::ReadHead],
             server: vec![Step::Read { bytes: 10, chunk: 0, pause_ns: 0 }, Step::WriteHead(40)],
             ..download(8080, 0)
@@ -268,7 +268,7 @@ fn connections_may_come_together_and_wait_to_be_accepted() {
         let listened = ns(of("listen")[0], "to");
         let (connected, accepted) = (of("connect"), of("accept"));
         assert_eq!((connected.len(), accepted.len()), (4, 4));
-        let before = |line: &&Value| ns(line, "to") < listened + 300_000_000;
+        let before = |line: &&Value| ns(line, "to") < listened + 1_500_000_000;
         assert!(connected.iter().all(before), "no connection waits for another");
         assert!(!accepted.iter().any(before), "{accepted:?}");
     });
