@@ -36,6 +36,7 @@ pub mod live;
 pub mod manual;
 mod measure;
 pub mod names;
+mod offsets;
 mod packed;
 pub mod report;
 pub mod session;

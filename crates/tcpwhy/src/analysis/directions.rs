@@ -1,6 +1,7 @@
 //! One direction of the report's account of a connection, from its sender's walker.
 
 use crate::clocks::{StackTime, TapTime};
+use crate::offsets::Offset;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::doubles;
@@ -298,10 +299,10 @@ pub(super) fn link(
 }
 
 /// Tells each of `repeats` where the data that it begins with was lost.
-fn place_losses(repeats: &mut [Retransmission], places: &[(i64, Place)]) {
+fn place_losses(repeats: &mut [Retransmission], places: &[(Offset, Place)]) {
     let mut lost: BTreeMap<i64, VecDeque<Place>> = BTreeMap::new();
     for (seq, place) in places {
-        lost.entry(*seq).or_default().push_back(*place);
+        lost.entry(seq.get()).or_default().push_back(*place);
     }
     for repeat in repeats {
         let place = lost.get_mut(&repeat.seq).and_then(VecDeque::pop_front);
@@ -406,6 +407,7 @@ mod tests {
         let repeat = |seq| Retransmission { seq, ..Retransmission::default() };
         let mut repeats = [repeat(10), repeat(20), repeat(10), repeat(30)];
         let places = [(10, Place::Before), (20, Place::Behind), (10, Place::Elsewhere)];
+        let places = places.map(|(seq, place)| (Offset::at(seq), place));
         place_losses(&mut repeats, &places);
         let told = repeats.map(|repeat| repeat.lost);
         let [queue, behind, empty] = [LostAt::BeforeLink, LostAt::BehindLink, LostAt::EmptyQueue];

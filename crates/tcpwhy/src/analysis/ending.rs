@@ -23,6 +23,7 @@ use crate::flow::facts::Facts;
 use crate::limits::sender::silence::Tail;
 use crate::limits::walk::Walker;
 use crate::measure::flight::UNSEEN;
+use crate::offsets::Offset;
 use crate::report::{Ending, EndingKind, FailureKind, FrameRange, State};
 
 /// Sends of the oldest data that show that nobody acknowledges it. Ours: the original, and two repeats by timers.
@@ -133,7 +134,7 @@ fn never_arrived(facts: &Facts, walker: &mut Walker, asked: Option<i64>) -> Opti
             }
         }
     } else if una == nxt && facts.sides.iter().all(|side| side.syn.is_some()) {
-        bytes = sent_to(facts, side).saturating_sub(nxt);
+        bytes = sent_to(facts, side).since(nxt);
     }
     let since = match later {
         Some((at, _)) => at,
@@ -164,9 +165,9 @@ fn never_arrived(facts: &Facts, walker: &mut Walker, asked: Option<i64>) -> Opti
 
 /// How far `side` has sent by its own numbers, if those of its bare ACKs are ahead of its data. Those of a reset may be a
 /// device's guess.
-pub(super) fn sent_to(facts: &Facts, side: Side) -> i64 {
+pub(super) fn sent_to(facts: &Facts, side: Side) -> Offset {
     let info = &facts.sides[side];
-    info.bare_to.min(info.fin_at.unwrap_or(i64::MAX))
+    info.bare_to.min(info.fin_at.unwrap_or(Offset::MAX))
 }
 
 /// Data of `walker`'s sender that was sent again and again.

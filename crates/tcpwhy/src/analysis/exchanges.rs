@@ -14,6 +14,7 @@ use crate::flow::requests::Request;
 use crate::flow::tls_behind::{self, Kind};
 use crate::limits::sender::transfers::Run;
 use crate::limits::walk::Walker;
+use crate::offsets::Offset;
 use crate::report::{Early, EarlyKind, Exchange, Http, RoundRange, TimeIn, Transfer};
 
 /// The longest alert that closes TLS, with HTTP/2's GOAWAY before it: 2 B of plaintext, and 17 B of a frame,
@@ -28,7 +29,7 @@ pub(crate) struct Clear<'a> {
     /// What came before the first answer.
     pub(crate) early: Option<tls_behind::Early>,
     /// Offset of the client's FIN, if this is TLS.
-    pub(crate) fin_at: Option<i64>,
+    pub(crate) fin_at: Option<Offset>,
     /// HTTP/1 requests, by their offsets.
     pub(crate) requests: &'a [Request],
 }
@@ -203,9 +204,9 @@ mod tests {
             let after_peer = (side == 1).then_some(0);
             let run = Run {
                 end: StackTime(end * MS),
-                to,
+                to: Offset::at(to),
                 after_peer,
-                ..Run::at(StackTime(start * MS), from, 0)
+                ..Run::at(StackTime(start * MS), Offset::at(from), 0)
             };
             Placed { side, run, time_in: &time_in, shift: 0 }
         };
@@ -224,18 +225,18 @@ mod tests {
     /// What the records of the tape tell.
     fn clear(kind: Kind) -> Clear<'static> {
         let early = tls_behind::Early {
-            request: 597,
+            request: Offset::at(597),
             request_at: TapTime(0),
             acknowledged: None,
             records: 2,
             bytes: 510,
             kind,
-            may_answer: 1_323,
+            may_answer: Offset::at(1_323),
             may_answer_at: TapTime(20 * MS),
-            answer: 1_833,
+            answer: Offset::at(1_833),
             answer_at: TapTime(270 * MS),
         };
-        Clear { early: Some(early), fin_at: Some(727), requests: &[] }
+        Clear { early: Some(early), fin_at: Some(Offset::at(727)), requests: &[] }
     }
 
     #[test]
@@ -271,7 +272,7 @@ mod tests {
         for (bytes, requests) in [(GOODBYE, 1), (GOODBYE + 1, 2)] {
             let mut tape = TAPE;
             tape[3].3[1] = 703 + bytes;
-            let clear = Clear { fin_at: Some(703 + bytes), ..clear(Kind::Tickets) };
+            let clear = Clear { fin_at: Some(Offset::at(703 + bytes)), ..clear(Kind::Tickets) };
             assert_eq!(exchanges(&tape, clear).len(), requests, "{bytes}");
         }
     }
@@ -284,7 +285,11 @@ mod tests {
             target: target.into(),
             status: Some(200),
         };
-        let requests = [ask(517, "/a"), ask(703, "/b"), ask(800, "/behind")];
+        let requests = [
+            ask(Offset::at(517), "/a"),
+            ask(Offset::at(703), "/b"),
+            ask(Offset::at(800), "/behind"),
+        ];
         let clear = Clear { requests: &requests, ..Clear::default() };
         let found = exchanges(&TAPE, clear);
         let targets = found.iter().map(|each| each.http.as_ref().map(|http| &*http.target));
@@ -296,7 +301,7 @@ mod tests {
         let tape = [TAPE[0], TAPE[1], (0, 92, 112, [703, 734]), TAPE[2]];
         let mut clear = clear(Kind::Settings);
         assert_eq!(exchanges(&tape, clear).len(), 2, "some request");
-        clear.early.as_mut().expect("is there").acknowledged = Some(703);
+        clear.early.as_mut().expect("is there").acknowledged = Some(Offset::at(703));
         let exchange = &exchanges(&tape, clear)[..];
         assert_eq!((exchange.len(), exchange[0].response), (1, Some(3)));
         assert_eq!(exchange[0].server_think_ns, Some(250 * MS));

@@ -43,6 +43,7 @@ use crate::limits::walk::Walker;
 use crate::measure::clock::{Cause, LastBound, SideClock};
 use crate::measure::link::{Busy, Link, Seen, Tap};
 use crate::measure::stack;
+use crate::offsets::Offset;
 use crate::report::{
     Answer, Answers, Ending, EndingKind, Failure, Passed as PassedBytes, Transfer, Vantage,
 };
@@ -282,7 +283,7 @@ impl Analysis {
     fn note_passed(&mut self, facts: &Facts, gathered: &Gathered, known: usize) {
         let Some(passed) = &mut self.passed else { return };
         let shifts = [0, 1].map(|side| facts.window_shift(side).unwrap_or(0));
-        let bytes = |offset: i64| u64::try_from(offset).unwrap_or(0);
+        let bytes = |offset: Offset| u64::try_from(offset.get()).unwrap_or(0);
         for event in gathered.runs().skip(known).flat_map(Run::events) {
             let side = event.side();
             if event.is_data() {

@@ -6,6 +6,7 @@ use crate::clocks::TapTime;
 use crate::flow::event::{ACK, Event, SYN};
 use crate::flow::facts::Facts;
 use crate::measure::clock::SideClock;
+use crate::offsets::Offset;
 use crate::report::Vantage;
 use crate::wire::Options;
 
@@ -68,7 +69,7 @@ const MOST_ON_WAY: usize = 2048;
 /// (RFC 9293 §3.8.6: "a receiver SHOULD NOT shrink the window"; RFC 7323 §2.4: by rounding at most).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ShiftGuess {
-    nxt: Option<i64>,
+    nxt: Option<Offset>,
     /// What the receiver announced last.
     announced: Option<Announced>,
     /// What else it announced and the sender may not know yet, and the newest that it does.
@@ -85,7 +86,7 @@ pub(crate) struct ShiftGuess {
 #[derive(Clone, Copy, Debug)]
 struct Announced {
     tap: TapTime,
-    una: i64,
+    una: Offset,
     window: i64,
 }
 
@@ -363,7 +364,7 @@ mod tests {
         for (tap, ack) in [(0, 0), (20_000_000, 3000)] {
             guess.peer(&Event {
                 tap: TapTime(tap),
-                ack,
+                ack: Offset::at(ack),
                 window: 100,
                 bits: ACK,
                 ..Event::default()

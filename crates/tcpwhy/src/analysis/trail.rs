@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::clocks::TapTime;
 use crate::flow::event::{self, Block, Event};
+use crate::offsets::Offset;
 use crate::report::{Answered, Sent, Trail, Trip};
 
 /// Segments whose ACK is waited for at most. Ours: a flight of 90 MB.
@@ -21,13 +22,13 @@ pub(super) struct Trails([Way; 2]);
 struct Way {
     trail: Trail,
     /// Bytes that have passed, and those that were acknowledged.
-    high: i64,
-    acked: i64,
-    edge: i64,
+    high: Offset,
+    acked: Offset,
+    edge: Offset,
     /// Ends of segments that are not yet acknowledged, and when they passed.
-    out: VecDeque<(i64, TapTime)>,
+    out: VecDeque<(Offset, TapTime)>,
     /// Up to here nothing tells a round trip: it was repeated (Karn's rule, RFC 6298 section 3).
-    repeated: i64,
+    repeated: Offset,
 }
 
 impl Trails {
@@ -51,24 +52,24 @@ impl Trails {
 impl Way {
     fn sent(&mut self, event: &Event) {
         let (from, to) = (event.seq, event.end());
-        let mark = |from, to, flight| Sent {
+        let mark = |from: Offset, to: Offset, flight| Sent {
             at_ns: event.tap.0,
             until_ns: event.tap.0,
-            from,
-            to,
+            from: from.get(),
+            to: to.get(),
             flight,
             packets: 1,
             frame: event.frame,
         };
         if from < self.high {
-            let flight = self.high.saturating_sub(self.acked);
+            let flight = self.high.since(self.acked);
             self.trail.late.push(mark(from, to.min(self.high), flight));
             self.repeated = self.repeated.max(self.high);
         }
         if to > self.high {
             let from = from.max(self.high);
             self.high = to;
-            self.trail.sends.push(mark(from, to, to.saturating_sub(self.acked)));
+            self.trail.sends.push(mark(from, to, to.since(self.acked)));
             if self.out.len() < OUT {
                 self.out.push_back((to, event.tap));
             }
@@ -77,9 +78,9 @@ impl Way {
 
     fn answered(&mut self, event: &Event, blocks: &[Block], shift: u8) {
         let window = i64::from(event.window) << shift;
-        let edge = event.ack.saturating_add(window);
+        let edge = event.ack.plus(window);
         for (from, to) in blocks.iter().filter(|block| block.0 >= event.ack) {
-            self.sacked(event, *from, *to);
+            self.sacked(event, from.get(), to.get());
         }
         let is_new = event.ack > self.acked;
         if is_new {
@@ -92,10 +93,10 @@ impl Way {
             self.trail.answers.push(Answered {
                 at_ns: event.tap.0,
                 until_ns: event.tap.0,
-                acked: self.acked,
-                edge,
+                acked: self.acked.get(),
+                edge: edge.get(),
                 window: (window, window),
-                flight: self.high.saturating_sub(self.acked).max(0),
+                flight: self.high.since(self.acked).max(0),
                 frame: event.frame,
             });
         }
@@ -134,14 +135,21 @@ impl Way {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flow::event::block;
     use crate::flow::event::{ACK, FROM_SERVER};
 
     fn data(at: i64, seq: i64) -> Event {
-        Event { tap: TapTime(at), seq, len: 100, bits: ACK | FROM_SERVER, ..Event::default() }
+        Event {
+            tap: TapTime(at),
+            seq: Offset::at(seq),
+            len: 100,
+            bits: ACK | FROM_SERVER,
+            ..Event::default()
+        }
     }
 
     fn ack(at: i64, ack: i64, window: u16) -> Event {
-        Event { tap: TapTime(at), ack, window, bits: ACK, ..Event::default() }
+        Event { tap: TapTime(at), ack: Offset::at(ack), window, bits: ACK, ..Event::default() }
     }
 
     fn trail(events: &[(Event, &[Block])]) -> Trail {
@@ -176,8 +184,8 @@ mod tests {
         let trail = trail(&[
             (data(0, 0), &[]),
             (data(1, 100), &[]),
-            (ack(20, 0, 500), &[(100, 200)]),
-            (ack(21, 0, 500), &[(100, 200)]),
+            (ack(20, 0, 500), &[block(100, 200)]),
+            (ack(21, 0, 500), &[block(100, 200)]),
             (data(40, 0), &[]),
             (ack(60, 200, 500), &[]),
         ]);

@@ -90,6 +90,7 @@ impl WayBack {
 mod tests {
     use super::*;
     use crate::flow::event::ACK;
+    use crate::offsets::Offset;
 
     const MS: i64 = 1_000_000;
 
@@ -102,8 +103,8 @@ mod tests {
                 Event { tap: TapTime(at), len: 100, bits: ACK, ..Event::default() },
                 i64::from(number) * 100,
             );
-            clock.peer_passed(&Event { seq, ..drew });
-            let answer = Event { ack: seq + 100, ..send(at + 40 * MS, 0) };
+            clock.peer_passed(&Event { seq: Offset::at(seq), ..drew });
+            let answer = Event { ack: Offset::at(seq + 100), ..send(at + 40 * MS, 0) };
             let cause = clock.cause_of(&answer, &[]);
             clock.learn(&answer, cause);
         }

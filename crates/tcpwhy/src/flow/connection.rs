@@ -7,6 +7,7 @@
 //! happens later, in `measure`, which takes the events in chunks.
 
 use crate::clocks::TapTime;
+use crate::offsets::Offset;
 use core::net::SocketAddr;
 
 use super::copies::{Copies, RECENT, Spot, met_again_after};
@@ -153,8 +154,9 @@ impl Flow {
         }
         if self.facts.handshake.ack.is_some() {
             let last = self.facts.peers.last(1);
-            let spoke = last.is_some_and(|last| last.next_seq > 0 || last.ack > 0);
-            let sent = self.facts.peers.last(0).map_or(0, |last| last.next_seq);
+            let spoke =
+                last.is_some_and(|last| last.next_seq > Offset::FIRST || last.ack > Offset::FIRST);
+            let sent = self.facts.peers.last(0).map_or(Offset::FIRST, |last| last.next_seq);
             self.facts.untaken.push(side, &event, (sent, spoke));
         }
         if self.facts.peers.push(&event, self.scaled_window(side, &event)) {
@@ -237,7 +239,7 @@ impl Flow {
         let syn = i64::from(flags.has(Flags::SYN));
         if syn == 1 && self.facts.sides[side].isn.is_none() {
             self.facts.sides[side].isn = Some(segment.seq);
-            self.facts.sides[side].reference = Some((segment.seq, -1));
+            self.facts.sides[side].reference = Some((segment.seq, Offset::FIRST - 1));
         }
         // A payload on a SYN (Fast Open) starts one after the SYN's own number.
         let seq = if flags.has(Flags::RST) && !flags.has(Flags::ACK) {
@@ -248,7 +250,7 @@ impl Flow {
         let ack = if flags.has(Flags::ACK) {
             advance(&mut self.facts.sides[1 - side].reference, segment.ack, 0)
         } else {
-            0
+            Offset::FIRST
         };
         let (tsval, tsecr) = segment.options.timestamps.unwrap_or_default();
         if segment.options.timestamps.is_some() {
@@ -320,7 +322,7 @@ impl Flow {
             info.syn_ece = segment.flags.has(Flags::ECE);
             if event.has(event::ACK) && knows_syn {
                 // The SYN's own number is before offset 0 (RFC 7413 section 4.2.2).
-                info.syn_acked = Some(event.ack.clamp(0, 1 << 16) as u32);
+                info.syn_acked = Some((event.ack - Offset::FIRST).clamp(0, 1 << 16) as u32);
             }
             let handshake = &mut self.facts.handshake;
             let seen = if event.has(event::ACK) {
@@ -380,12 +382,12 @@ impl Flow {
         let is_unopened = ack.is_none() && !self.facts.carries_data();
         // The first byte behind the SYN is at 0.
         (side == 0 && syn_ack.is_some() && is_unopened)
-            .then(|| acked.0.wrapping_sub(offset as u32).wrapping_sub(1))
+            .then(|| acked.0.wrapping_sub((offset - Offset::FIRST) as u32).wrapping_sub(1))
     }
 
     fn store(&mut self, mut event: Event, blocks: &[(Seq, Seq)]) {
         if !blocks.is_empty() {
-            let mut unwrapped = [(0, 0); MOST_BLOCKS];
+            let mut unwrapped = [Block::default(); MOST_BLOCKS];
             let mut count = 0;
             for (place, block) in unwrapped.iter_mut().zip(self.unwrapped(event.side(), blocks)) {
                 *place = block;
@@ -435,8 +437,8 @@ impl Flow {
 }
 
 /// Offset of `seq`, which moves the reference forward when it is new.
-fn advance(reference: &mut Option<(Seq, i64)>, seq: Seq, len: u32) -> i64 {
-    let (at, offset) = reference.unwrap_or((seq, 0));
+fn advance(reference: &mut Option<(Seq, Offset)>, seq: Seq, len: u32) -> Offset {
+    let (at, offset) = reference.unwrap_or((seq, Offset::FIRST));
     let here = offset + i64::from(seq.since(at));
     let end = here + i64::from(len.min(1 << 20));
     // A number far ahead of all others is damage or an attack, not progress; windows end at 2^30
@@ -448,6 +450,6 @@ fn advance(reference: &mut Option<(Seq, i64)>, seq: Seq, len: u32) -> i64 {
 }
 
 /// Offset of `seq` without moving the reference.
-fn place(reference: Option<(Seq, i64)>, seq: Seq) -> i64 {
-    reference.map_or(0, |(at, offset)| offset + i64::from(seq.since(at)))
+fn place(reference: Option<(Seq, Offset)>, seq: Seq) -> Offset {
+    reference.map_or(Offset::FIRST, |(at, offset)| offset + i64::from(seq.since(at)))
 }

@@ -20,6 +20,7 @@
 //! left there, cannot be told from that.
 
 use crate::clocks::TapTime;
+use crate::offsets::Offset;
 use std::collections::BTreeMap;
 
 use super::event::{Event, FIN, FLAGS, FROM_SERVER, ID, SYN, Side, TS};
@@ -84,8 +85,8 @@ impl Spot {
 #[derive(Clone, Copy, Debug, Default)]
 struct First {
     spot: Option<Spot>,
-    end: i64,
-    ack: i64,
+    end: Offset,
+    ack: Offset,
 }
 
 impl First {
@@ -107,7 +108,7 @@ impl First {
 }
 
 /// Offset after all that `event` takes of its direction's numbers.
-fn end_of(event: &Event) -> i64 {
+fn end_of(event: &Event) -> Offset {
     event.end() + i64::from(event.has(SYN)) + i64::from(event.has(FIN))
 }
 
@@ -124,7 +125,7 @@ pub(crate) struct Copies {
 }
 
 /// What a packet says.
-type Said = (u16, u16, i64, u32, i64, u16, [u32; 2]);
+type Said = (u16, u16, Offset, u32, Offset, u16, [u32; 2]);
 
 impl Copies {
     /// Whether `event` brings nothing that none before it did, so that it may be a copy.
@@ -199,7 +200,7 @@ impl Copies {
     }
 
     /// Where packets of `side` are met, and up to which end and ACK they were; `None` if each has to be looked at.
-    pub(super) fn front(&self, side: Side) -> Option<(Spot, i64, i64)> {
+    pub(super) fn front(&self, side: Side) -> Option<(Spot, Offset, Offset)> {
         if self.remembered.is_some() {
             return None;
         }
@@ -209,7 +210,7 @@ impl Copies {
 
     /// Packets of `side` that brought something new were met where all of them are, up to `end`
     /// and `ack`.
-    pub(super) fn move_front(&mut self, side: Side, end: i64, ack: i64) {
+    pub(super) fn move_front(&mut self, side: Side, end: Offset, ack: Offset) {
         (self.first[side].end, self.first[side].ack) = (end, ack);
     }
 
@@ -252,7 +253,7 @@ mod tests {
     use crate::flow::event::FROM_SERVER;
 
     fn data(at: i64, seq: i64, len: u32) -> Event {
-        Event { tap: TapTime(at), seq, len, bits: FROM_SERVER, ..Event::default() }
+        Event { tap: TapTime(at), seq: Offset::at(seq), len, bits: FROM_SERVER, ..Event::default() }
     }
 
     fn spot(interface: u64, direction: Direction, hops_left: u64) -> Spot {
@@ -328,8 +329,13 @@ mod tests {
 
     #[test]
     fn what_was_too_large_is_sent_again_at_once_and_is_no_copy() {
-        let again =
-            Event { tap: TapTime(100), seq: 0, len: 7140, bits: FROM_SERVER, ..Event::default() };
+        let again = Event {
+            tap: TapTime(100),
+            seq: Offset::FIRST,
+            len: 7140,
+            bits: FROM_SERVER,
+            ..Event::default()
+        };
         let is_repeat = |told: Option<(Side, i64)>, age| {
             let mut copies = Copies::default();
             if let Some((side, tap)) = told {

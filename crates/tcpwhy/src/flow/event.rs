@@ -3,13 +3,20 @@
 //! 16 bytes a segment ([`super::run`]).
 
 use crate::clocks::TapTime;
+use crate::offsets::Offset;
 use crate::wire::Flags;
 
 /// Index of a side: the client is 0, the server 1.
 pub(crate) type Side = usize;
 
 /// A SACK block in unwrapped offsets of the data it acknowledges.
-pub(crate) type Block = (i64, i64);
+pub(crate) type Block = (Offset, Offset);
+
+/// The block from `from` up to `to`.
+#[cfg(test)]
+pub(crate) const fn block(from: i64, to: i64) -> Block {
+    (Offset::at(from), Offset::at(to))
+}
 
 /// One captured segment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,9 +26,9 @@ pub(crate) struct Event {
     /// Frame number.
     pub(crate) frame: u64,
     /// Offset of the first payload byte in its direction; the first byte after the SYN is 0.
-    pub(crate) seq: i64,
+    pub(crate) seq: Offset,
     /// Offset acknowledged in the other direction; only with [`ACK`].
-    pub(crate) ack: i64,
+    pub(crate) ack: Offset,
     /// Timestamp value; only with [`TS`].
     pub(crate) tsval: u32,
     /// Timestamp echo reply; only with [`TS`].
@@ -44,6 +51,8 @@ pub(crate) struct Event {
     /// Flag bits below.
     pub(crate) bits: u16,
 }
+
+const _: () = assert!(size_of::<Event>() == 64);
 
 /// FIN flag. The flags have the bits of the TCP header ([`crate::wire::Flags`]).
 pub(crate) const FIN: u16 = Flags::FIN.0;
@@ -86,7 +95,7 @@ impl Event {
     }
 
     /// Offset after its payload.
-    pub(crate) fn end(&self) -> i64 {
+    pub(crate) fn end(&self) -> Offset {
         self.seq + i64::from(self.len)
     }
 

@@ -316,6 +316,7 @@ pub(crate) const fn status_phrase(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::offsets::Offset;
 
     /// The failures that these segments show, each segment with the side that sent it.
     fn told(segments: &[(Side, &[u8])]) -> Vec<(Side, What, u32)> {
@@ -369,7 +370,7 @@ mod tests {
             let mut failures = Failures::default();
             for (side, payload) in segments {
                 let len = payload.len() as u32;
-                let event = Event { seq: 100, len, ..Event::default() };
+                let event = Event { seq: Offset::at(100), len, ..Event::default() };
                 if failures.are_to_be_read(*side, len) || failures.http == Http::Unknown {
                     failures.push(*side, &event, payload);
                 } else {
@@ -380,13 +381,13 @@ mod tests {
         };
         let ok: (Side, &[u8]) = (1, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
         let head: (Side, &[u8]) = (0, b"HEAD /a HTTP/1.1\r\n\r\n");
-        assert_eq!(promised(&[GET, ok]), Some(147));
+        assert_eq!(promised(&[GET, ok]), Some(Offset::at(147)));
         assert_eq!(promised(&[GET, ok, GET]), None, "the answer to that is still to come");
-        assert_eq!(promised(&[GET, ok, GET, ok, (1, b"body")]), Some(147));
+        assert_eq!(promised(&[GET, ok, GET, ok, (1, b"body")]), Some(Offset::at(147)));
         assert_eq!(promised(&[head, ok]), None);
         assert_eq!(promised(&[GET, ok, head, ok]), None);
         let body: (Side, &[u8]) = (0, b"a body");
-        assert_eq!(promised(&[(0, b"POST /a HTTP/1.1\r\n\r\n"), body, ok]), Some(147));
+        assert_eq!(promised(&[(0, b"POST /a HTTP/1.1\r\n\r\n"), body, ok]), Some(Offset::at(147)));
     }
 
     #[test]

@@ -210,8 +210,9 @@ impl Gathered {
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::ACK;
+    use super::super::event::{ACK, block};
     use super::*;
+    use crate::offsets::Offset;
 
     /// Data of 100 bytes at 0 that passed at time 10 in frame 1, and what followed it at `taps`.
     fn run(taps: &[i64]) -> Gathered {
@@ -234,12 +235,12 @@ mod tests {
 
     /// An ACK that passed at `tap`, stored behind all of these.
     fn late(tap: i64) -> Event {
-        Event { tap: TapTime(tap), frame: 99, seq: 55, bits: ACK, ..Event::default() }
+        Event { tap: TapTime(tap), frame: 99, seq: Offset::at(55), bits: ACK, ..Event::default() }
     }
 
     /// Time, offset and identification of each event, run by run.
     fn told(gathered: &Gathered) -> Vec<Vec<(i64, i64, u16)>> {
-        let event = |event: Event| (event.tap.0, event.seq, event.id);
+        let event = |event: Event| (event.tap.0, event.seq.get(), event.id);
         gathered.runs().map(|run| run.events().map(event).collect()).collect()
     }
 
@@ -283,14 +284,14 @@ mod tests {
     #[test]
     fn the_blocks_of_what_comes_late_are_no_border_for_those_of_later_ones() {
         let mut gathered = Gathered::default();
-        for (tap, block) in [(10, (0, 1)), (30, (2, 3)), (20, (4, 5))] {
+        for (tap, told) in [(10, block(0, 1)), (30, block(2, 3)), (20, block(4, 5))] {
             let mut event = late(tap);
-            gathered.keep_blocks(&mut event, &[block]);
+            gathered.keep_blocks(&mut event, &[told]);
             gathered.insert(event);
         }
         let mut rest = Gathered::default();
         rest.take_rest(&gathered, Place { run: 1, of_next: 0 });
         let blocks: Vec<_> = rest.events.iter().map(|event| rest.blocks(event)).collect();
-        assert_eq!(blocks, [[(4, 5)], [(2, 3)]]);
+        assert_eq!(blocks, [[block(4, 5)], [block(2, 3)]]);
     }
 }

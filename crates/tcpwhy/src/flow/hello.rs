@@ -10,6 +10,7 @@
 
 use super::event::{Event, Side};
 use super::said::safe;
+use crate::offsets::Offset;
 
 /// Bytes of a hello that are looked at. Ours: with a key of ML-KEM-768 one has about 2 kB.
 const MOST: usize = 8 << 10;
@@ -47,11 +48,16 @@ impl Hellos {
         }
     }
 
+    /// Offset behind what was put together of the client's.
+    fn upto(&self) -> Offset {
+        Offset::at(self.bytes.len() as i64)
+    }
+
     fn on_client(&mut self, event: &Event, payload: &[u8]) {
-        if self.is_client_over || event.seq < self.bytes.len() as i64 {
+        if self.is_client_over || event.seq < self.upto() {
             return;
         }
-        if event.seq > self.bytes.len() as i64 {
+        if event.seq > self.upto() {
             return self.end_client();
         }
         let is_cut = payload.len() < event.len as usize;
@@ -68,7 +74,7 @@ impl Hellos {
 
     fn on_server(&mut self, event: &Event, payload: &[u8]) {
         self.end_client();
-        if core::mem::replace(&mut self.is_server_over, true) || event.seq != 0 {
+        if core::mem::replace(&mut self.is_server_over, true) || event.seq != Offset::FIRST {
             return;
         }
         let Some((version, extensions)) = hello(payload, 2) else { return };
@@ -245,7 +251,8 @@ mod tests {
     fn told(segments: &[(Side, i64, &[u8])]) -> Option<Box<Told>> {
         let mut hellos = Hellos::default();
         for (side, seq, payload) in segments {
-            let event = Event { seq: *seq, len: payload.len() as u32, ..Event::default() };
+            let event =
+                Event { seq: Offset::at(*seq), len: payload.len() as u32, ..Event::default() };
             hellos.push(*side, &event, payload);
         }
         hellos.told()

@@ -1,6 +1,7 @@
 //! Where a segment that goes on as the last did is expected.
 
 use super::copies::Spot;
+use crate::offsets::Offset;
 use tcpwhy_words::units::Seq;
 
 /// Where the next segment of one side goes on.
@@ -13,11 +14,11 @@ pub(super) struct Next {
     pub(super) room: i64,
     /// The number of the next byte, and its offset.
     pub(super) seq: Seq,
-    pub(super) at: i64,
+    pub(super) at: Offset,
     /// The number last acknowledged, which is the newest, and its offset.
     pub(super) ack: Seq,
-    pub(super) acked: i64,
+    pub(super) acked: Offset,
     /// Up to where this side's own numbers were met, with SYN and FIN.
-    pub(super) met: i64,
+    pub(super) met: Offset,
     pub(super) spot: Spot,
 }

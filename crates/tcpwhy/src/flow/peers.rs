@@ -6,6 +6,7 @@
 //! here: there we have more evidence than Wireshark and decide it in `measure::flight`.
 
 use super::event::{ACK, Event, FIN, RST, SYN};
+use crate::offsets::Offset;
 
 /// Counts for the data direction of one side (its data, the other side's ACKs).
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,9 +25,9 @@ pub(crate) struct Counts {
 pub(super) struct Last {
     seen: bool,
     /// The offset after it.
-    pub(super) next_seq: i64,
+    pub(super) next_seq: Offset,
     /// What it acknowledged.
-    pub(super) ack: i64,
+    pub(super) ack: Offset,
     /// Its window, as it is in the header, and in bytes; 0 where the shift is not known.
     pub(super) window: u16,
     pub(super) scaled_window: i64,
@@ -92,8 +93,8 @@ impl Peers {
     pub(super) fn move_on(
         &mut self,
         me: usize,
-        next_seq: i64,
-        ack: i64,
+        next_seq: Offset,
+        ack: Offset,
         (window, scaled_window): (u16, i64),
     ) {
         self.last[me] = Last { seen: true, next_seq, ack, window, scaled_window };
@@ -122,7 +123,7 @@ impl Peers {
         let end = event.end() + i64::from(event.has(FIN));
         mine.next_seq = if mine.seen { mine.next_seq.max(end) } else { end };
         if event.has(SYN) {
-            mine.next_seq = 0;
+            mine.next_seq = Offset::FIRST;
         }
         if event.has(ACK) {
             mine.ack = event.ack;

@@ -7,13 +7,14 @@
 //! whatever their head says (to HEAD; 1xx, 204 and 304: RFC 9112 section 6.3).
 
 use crate::clocks::TapTime;
+use crate::offsets::Offset;
 
 /// An answer that said how long it is going to be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Promise {
     /// Offsets of its first byte and behind its last.
-    pub(crate) from: i64,
-    pub(crate) to: i64,
+    pub(crate) from: Offset,
+    pub(crate) to: Offset,
     /// When its head passed the tap.
     pub(crate) tap: TapTime,
 }

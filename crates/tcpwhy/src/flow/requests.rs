@@ -6,6 +6,7 @@
 //! Left out: query strings, which hold passwords and keys as often as not; what is encrypted; HTTP/2; a request line that
 //! goes on in the next segment; the second of requests that come in one segment.
 
+use crate::offsets::Offset;
 use core::net::IpAddr;
 
 use super::said::safe;
@@ -23,7 +24,7 @@ const HEAD: usize = 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     /// Offset of its first byte.
-    pub(crate) from: i64,
+    pub(crate) from: Offset,
     pub(crate) method: &'static str,
     /// Its target without the query.
     pub(crate) target: Box<str>,
@@ -43,7 +44,7 @@ struct Known {
 
 impl Requests {
     /// Takes the request that `payload` begins with, whose first byte is at offset `from`.
-    pub(super) fn begin(&mut self, from: i64, method: &'static [u8], payload: &[u8]) {
+    pub(super) fn begin(&mut self, from: Offset, method: &'static [u8], payload: &[u8]) {
         let line = payload.get(method.len()..).unwrap_or_default();
         let end = line.iter().position(|byte| matches!(byte, b' ' | b'\r' | b'\n' | b'?'));
         let (target, has_query) = match end {
@@ -120,7 +121,7 @@ mod tests {
 
     fn asked(request: &[u8]) -> Requests {
         let mut requests = Requests::default();
-        requests.begin(0, b"GET ", request);
+        requests.begin(Offset::FIRST, b"GET ", request);
         requests
     }
 
@@ -171,7 +172,11 @@ mod tests {
     fn of_very_many_the_first_and_the_last_are_kept() {
         let mut requests = Requests::default();
         for from in 0..1000 {
-            requests.begin(from, b"GET ", format!("GET /{from} HTTP/1.1\r\n").as_bytes());
+            requests.begin(
+                Offset::at(from),
+                b"GET ",
+                format!("GET /{from} HTTP/1.1\r\n").as_bytes(),
+            );
         }
         let targets: Vec<&str> = requests.all().iter().map(|each| &*each.target).collect();
         assert_eq!((targets.len(), targets[0], targets[MOST - 1]), (MOST, "/0", "/999"));

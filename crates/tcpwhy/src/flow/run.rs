@@ -5,6 +5,7 @@
 
 use super::event::{Event, PSH, UNSEEN_CAUSE};
 use crate::clocks::TapTime;
+use crate::offsets::Offset;
 
 /// A segment that goes on from the one before it: data right behind, which says nothing else but this.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +59,7 @@ impl Event {
 
     /// Offset after the payload of its last follower, or its own without one.
     #[inline]
-    pub(crate) fn run_end(&self) -> i64 {
+    pub(crate) fn run_end(&self) -> Offset {
         self.seq + (i64::from(self.run) + 1) * i64::from(self.len)
     }
 

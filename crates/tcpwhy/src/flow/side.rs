@@ -2,6 +2,7 @@
 
 use super::event::{Event, TS};
 use crate::clocks::TapTime;
+use crate::offsets::Offset;
 use crate::wire::{Checksum, Direction, Options, Segment};
 use tcpwhy_words::units::Seq;
 
@@ -36,13 +37,13 @@ pub(crate) struct SideInfo {
     pub(crate) copies: u64,
     pub(crate) data_copies: u64,
     /// Offset after its last byte, once its FIN was seen.
-    pub(crate) fin_at: Option<i64>,
+    pub(crate) fin_at: Option<Offset>,
     /// When that FIN passed the tap.
     pub(crate) fin_tap: Option<TapTime>,
     /// How often it was sent without another packet of the connection between, and how many packets there were up to the last.
     pub(super) fins: (u64, u64),
     /// How far it has sent by the numbers of bare ACKs that do not just go on.
-    pub(crate) bare_to: i64,
+    pub(crate) bare_to: Offset,
     /// When it last sent a bare ACK that shows its number.
     pub(crate) bare_tap: Option<TapTime>,
     /// Data bytes seen, with repeats.
@@ -54,7 +55,7 @@ pub(crate) struct SideInfo {
     pub(crate) longest_plain: u32,
     pub(crate) plain_count: u32,
     /// The newest number it sent or that was acknowledged, and its offset.
-    pub(super) reference: Option<(Seq, i64)>,
+    pub(super) reference: Option<(Seq, Offset)>,
     /// The number of its SYN.
     pub(crate) isn: Option<Seq>,
 }

@@ -16,6 +16,7 @@ use super::failures::{self, What};
 use super::hello::{Hellos, Told};
 use super::tls_behind::{Behind, Early};
 use crate::clocks::TapTime;
+use crate::offsets::Offset;
 use crate::report::{Tls, TlsFlight};
 
 const HEADER: usize = 5;
@@ -44,7 +45,7 @@ enum Phase {
 pub(crate) struct TlsWatch {
     phase: Phase,
     /// Offset of the next record header, by side.
-    next: [i64; 2],
+    next: [Offset; 2],
     flights: Vec<Flight>,
     end: Option<TapTime>,
     behind: Behind,
@@ -68,7 +69,7 @@ impl Default for TlsWatch {
     fn default() -> Self {
         Self {
             phase: Phase::Fresh,
-            next: [0; 2],
+            next: [Offset::FIRST; 2],
             flights: Vec::new(),
             end: None,
             behind: Behind::default(),
@@ -88,7 +89,10 @@ impl TlsWatch {
     /// Takes the captured part of the payload of `event`.
     pub(crate) fn push(&mut self, side: Side, event: &Event, payload: &[u8]) {
         if self.phase == Phase::Fresh {
-            let hello = side == 0 && event.seq == 0 && payload.len() > HEADER && payload[0] == 22;
+            let hello = side == 0
+                && event.seq == Offset::FIRST
+                && payload.len() > HEADER
+                && payload[0] == 22;
             self.phase = if hello { Phase::Watching } else { Phase::Done };
         }
         if self.phase == Phase::Behind {
@@ -119,7 +123,7 @@ impl TlsWatch {
     /// Takes what follows the handshake, record by record.
     fn push_behind(&mut self, side: Side, event: &Event, payload: &[u8]) {
         let starts_with_header = header(event.seq, event, payload).is_some();
-        if side == 1 && self.next[1] == i64::MAX {
+        if side == 1 && self.next[1] == Offset::MAX {
             self.astray += 1;
             if starts_with_header {
                 self.next[1] = event.seq;
@@ -168,7 +172,7 @@ impl TlsWatch {
         let header = header(self.next[side], event, payload);
         if header.is_none() && side == 1 && !self.holds_header(event, payload) {
             // Cut by the snap length, or split over two segments. The end shows in the client's records.
-            self.next[side] = i64::MAX;
+            self.next[side] = Offset::MAX;
             return;
         }
         let Some((kind, len)) = header else {
@@ -233,8 +237,8 @@ impl TlsWatch {
 }
 
 /// Type and length of the record whose header is at offset `at`, if this payload holds it.
-fn header(at: i64, event: &Event, payload: &[u8]) -> Option<(u8, u32)> {
-    let at = usize::try_from(at.checked_sub(event.seq)?).ok()?;
+fn header(at: Offset, event: &Event, payload: &[u8]) -> Option<(u8, u32)> {
+    let at = usize::try_from(at.checked_since(event.seq)?).ok()?;
     let &[kind @ 20..=23, 3, 0..=4, high, low] = payload.get(at..at.checked_add(HEADER)?)? else {
         return None;
     };
@@ -263,7 +267,12 @@ mod tests {
     }
 
     fn event(tap: i64, seq: i64, payload: &[u8]) -> Event {
-        Event { tap: TapTime(tap), seq, len: payload.len() as u32, ..Event::default() }
+        Event {
+            tap: TapTime(tap),
+            seq: Offset::at(seq),
+            len: payload.len() as u32,
+            ..Event::default()
+        }
     }
 
     #[test]
@@ -310,7 +319,11 @@ mod tests {
         for (tap, len) in records {
             let bytes = record(23, *len);
             let ack = at + asked.len() as i64;
-            watch.push(1, &Event { ack, ..event(*tap, seq, &bytes) }, &cut(&bytes));
+            watch.push(
+                1,
+                &Event { ack: Offset::at(ack), ..event(*tap, seq, &bytes) },
+                &cut(&bytes),
+            );
             seq += bytes.len() as i64;
         }
         watch.early()

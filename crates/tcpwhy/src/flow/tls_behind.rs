@@ -16,6 +16,7 @@
 //! answers behind a request of more than [`MOST_ASKED`]; what a capture without the records' headers holds.
 
 use crate::clocks::TapTime;
+use crate::offsets::Offset;
 
 /// Ours: tickets of OpenSSL, rustls, Go and Java are 60 to 300 B without the client's certificate; a response's
 /// head and a little body are often longer than twice that.
@@ -42,18 +43,18 @@ const PAUSE_NS: i64 = 1_000_000;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Early {
     /// Offset of the request's first byte, and when its last byte passed.
-    pub(crate) request: i64,
+    pub(crate) request: Offset,
     pub(crate) request_at: TapTime,
     /// Offset of the client's record that acknowledges SETTINGS and asks for nothing.
-    pub(crate) acknowledged: Option<i64>,
+    pub(crate) acknowledged: Option<Offset>,
     /// What there is of the server's before `answer`.
     pub(crate) records: u64,
     pub(crate) bytes: u64,
     pub(crate) kind: Kind,
     /// Offset and time of the first byte that may be an answer's, and of the first behind all these.
-    pub(crate) may_answer: i64,
+    pub(crate) may_answer: Offset,
     pub(crate) may_answer_at: TapTime,
-    pub(crate) answer: i64,
+    pub(crate) answer: Offset,
     pub(crate) answer_at: TapTime,
 }
 
@@ -72,7 +73,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug)]
 struct Record {
     tap: TapTime,
-    seq: i64,
+    seq: Offset,
     len: u32,
     /// Acknowledges a part of a request.
     may_answer: bool,
@@ -83,11 +84,11 @@ struct Record {
 pub(crate) struct Behind {
     is_tls_13: bool,
     /// Offsets of the first request and behind what was seen of it, and when that passed.
-    request: Option<(i64, i64)>,
+    request: Option<(Offset, Offset)>,
     request_at: TapTime,
     records: Vec<Record>,
     /// How many records there were when the client acknowledged HTTP/2's SETTINGS, and the offset of that.
-    acknowledged: Option<(usize, i64)>,
+    acknowledged: Option<(usize, Offset)>,
 }
 
 impl Behind {
@@ -96,7 +97,7 @@ impl Behind {
     }
 
     /// The client sent a record of `len` bytes at `tap`, at `seq`; whether there is more to watch for.
-    pub(crate) fn on_request(&mut self, tap: TapTime, seq: i64, len: u32) -> bool {
+    pub(crate) fn on_request(&mut self, tap: TapTime, seq: Offset, len: u32) -> bool {
         let answered = self.records.iter().any(|record| record.may_answer);
         if answered && self.acknowledged.is_none() && EMPTY_FRAME.contains(&len) {
             self.acknowledged = Some((self.records.len(), seq));
@@ -113,7 +114,7 @@ impl Behind {
     }
 
     /// Bytes of the client up to `end` passed at `tap`.
-    pub(crate) fn on_request_bytes(&mut self, tap: TapTime, end: i64) {
+    pub(crate) fn on_request_bytes(&mut self, tap: TapTime, end: Offset) {
         if let Some((_, seen)) = self.request.as_mut().filter(|request| end > request.1)
             && self.acknowledged.is_none()
         {
@@ -122,7 +123,7 @@ impl Behind {
     }
 
     /// The server sent a record that acknowledges up to `ack`; whether there is more to watch for.
-    pub(crate) fn on_record(&mut self, tap: TapTime, seq: i64, len: u32, ack: i64) -> bool {
+    pub(crate) fn on_record(&mut self, tap: TapTime, seq: Offset, len: u32, ack: Offset) -> bool {
         let may_answer = self.request.is_some_and(|request| ack > request.0);
         self.records.push(Record { tap, seq, len, may_answer });
         let is_early = len <= *TICKET.end();
@@ -217,17 +218,17 @@ mod tests {
 
     const MS: i64 = 1_000_000;
     /// Finished ends at this offset, and a request of 100 B follows it.
-    const REQUEST: i64 = 600;
+    const REQUEST: Offset = Offset::at(600);
 
     /// The early records among these of the server, each with its time and length, after a request at 0 ms.
     fn told(records: &[(i64, u32)]) -> Option<Early> {
         watched(records, REQUEST + 100, None).early()
     }
 
-    fn watched(records: &[(i64, u32)], ack: i64, frame: Option<(usize, u32)>) -> Behind {
+    fn watched(records: &[(i64, u32)], ack: Offset, frame: Option<(usize, u32)>) -> Behind {
         let mut behind = Behind::new(true);
         assert!(behind.on_request(TapTime(0), REQUEST, 100));
-        let mut seq = 1_000;
+        let mut seq = Offset::at(1_000);
         for (at, (ms, len)) in records.iter().enumerate() {
             if let Some((_, len)) = frame.filter(|frame| frame.0 == at) {
                 behind.on_request(TapTime(ms * MS - 1), REQUEST + 100, len);
@@ -246,7 +247,7 @@ mod tests {
     fn two_tickets_are_no_answer() {
         let early = told(&[(0, 250), (60, 250), (250, 16_401)]).expect("tickets");
         assert_eq!((early.kind, early.answer_at), (Kind::Tickets, TapTime(250 * MS)));
-        assert_eq!((early.records, early.bytes, early.answer), (2, 510, 1_510));
+        assert_eq!((early.records, early.bytes, early.answer), (2, 510, Offset::at(1_510)));
         assert_eq!(answer(&[(0, 250), (0, 250), (250, 300)]), Some((Kind::Tickets, 250)));
     }
 
@@ -286,7 +287,7 @@ mod tests {
     fn what_acknowledges_no_request_answers_none() {
         let mut behind = watched(&[(0, 250)], REQUEST, None);
         assert_eq!(behind.early(), None);
-        behind.on_record(TapTime(250 * MS), 1_255, 251, REQUEST + 1);
+        behind.on_record(TapTime(250 * MS), Offset::at(1_255), 251, REQUEST + 1);
         let early = behind.early().expect("a ticket");
         assert_eq!(
             (early.kind, early.records, early.answer_at),

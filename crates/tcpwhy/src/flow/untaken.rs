@@ -11,6 +11,7 @@
 
 use super::event::{CORRUPT, Event, RST, SYN, Side};
 use crate::clocks::TapTime;
+use crate::offsets::Offset;
 use crate::report;
 
 /// What passed between the client's ACK and the first segment by which the server shows that it has the connection.
@@ -29,7 +30,7 @@ pub(crate) struct Untaken {
 impl Untaken {
     /// Takes the next segment behind the client's ACK, which had sent up to offset `sent` before; `spoke` if the server
     /// had sent more than its SYN-ACK.
-    pub(crate) fn push(&mut self, side: Side, event: &Event, (sent, spoke): (i64, bool)) {
+    pub(crate) fn push(&mut self, side: Side, event: &Event, (sent, spoke): (Offset, bool)) {
         if self.is_over {
             return;
         }
@@ -80,12 +81,12 @@ mod tests {
 
     /// What these segments show, each with its time, its sender, and the offset and length of its data.
     fn told(segments: &[(i64, u16, i64, u32)]) -> Option<report::Untaken> {
-        let (mut untaken, mut sent) = (Untaken::default(), 0);
+        let (mut untaken, mut sent) = (Untaken::default(), Offset::FIRST);
         for (ms, bits, seq, len) in segments {
             let event = Event {
                 tap: TapTime(ms * MS),
                 bits: *bits | ACK,
-                seq: *seq,
+                seq: Offset::at(*seq),
                 len: *len,
                 ..Event::default()
             };

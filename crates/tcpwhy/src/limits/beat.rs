@@ -15,12 +15,13 @@ use crate::limits::sense::{
     MOST_UNITS, NEARLY_ALL, ODD_BEATS, OFF_BEAT, PACED_NS, SAME_RATE, SMALL_BEAT,
     SMALL_QUANTUM_TRIP_NS, STOPPED_BEATS,
 };
+use crate::offsets::Offset;
 
 /// The open beat.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Beat {
     /// When it began, and at which offset.
-    began: Option<(StackTime, i64)>,
+    began: Option<(StackTime, Offset)>,
     /// The longest silence lately.
     hush: i64,
     /// The distance that others are multiples of.
@@ -40,7 +41,7 @@ pub(crate) struct Sent {
     /// The send before it, and whether that was a short segment.
     pub(crate) before: (StackTime, bool),
     /// Where its data begins.
-    pub(crate) from: i64,
+    pub(crate) from: Offset,
     pub(crate) short: bool,
     pub(crate) mss: i64,
 }
@@ -99,7 +100,7 @@ impl Beats {
     }
 
     /// Counts the beat that `began` at an offset.
-    fn count(&mut self, sent: &Sent, beat: &mut Beat, (began, from): (StackTime, i64)) {
+    fn count(&mut self, sent: &Sent, beat: &mut Beat, (began, from): (StackTime, Offset)) {
         // Microseconds keep sums of squares within 128 bits whatever times are.
         let (gap, size) = ((sent.at - began) / 1000, (sent.from - from).max(1));
         self.count += 1;
@@ -227,7 +228,8 @@ mod tests {
             while sent < *size {
                 let len = MSS.min(size - sent);
                 let (from, short) = (from + sent, len < MSS);
-                beats.push(&Sent { at, before, from, short, mss: MSS }, &mut beat);
+                beats
+                    .push(&Sent { at, before, from: Offset::at(from), short, mss: MSS }, &mut beat);
                 (before, sent) = ((at, short), sent + len);
             }
             from += size;
@@ -300,7 +302,8 @@ mod tests {
         for number in 0..12 {
             let (at, from) = (StackTime(number * 12 * MS), number * 20_000);
             for (at, from, short) in [(at, from, false), (at + 7 * MS, from + 18_824, true)] {
-                beats.push(&Sent { at, before, from, short, mss: MSS }, &mut beat);
+                beats
+                    .push(&Sent { at, before, from: Offset::at(from), short, mss: MSS }, &mut beat);
                 before = (at, short);
             }
         }

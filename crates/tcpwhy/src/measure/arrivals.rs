@@ -4,6 +4,7 @@
 //! one before it.
 
 use crate::clocks::TapTime;
+use crate::offsets::Offset;
 use std::collections::VecDeque;
 
 use super::drop_first;
@@ -23,7 +24,7 @@ pub(super) struct Arrivals {
 /// A packet, and `more` others that each end `len` bytes later.
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
-    end: i64,
+    end: Offset,
     tap: TapTime,
     len: i64,
     more: usize,
@@ -31,12 +32,12 @@ struct Arrived {
 
 impl Arrived {
     /// The end of the last.
-    fn last_end(&self) -> i64 {
+    fn last_end(&self) -> Offset {
         self.end + self.more as i64 * self.len
     }
 
     /// How many of them end at `to` or before.
-    fn upto(&self, to: i64) -> usize {
+    fn upto(&self, to: Offset) -> usize {
         if to < self.end {
             0
         } else if to >= self.last_end() {
@@ -56,7 +57,7 @@ impl Arrivals {
 
     /// A packet passed at `tap`, which ends at `end`: it is kept if none before it ended there.
     #[inline]
-    pub(super) fn push(&mut self, end: i64, tap: TapTime) {
+    pub(super) fn push(&mut self, end: Offset, tap: TapTime) {
         if self.runs.back().is_none_or(|last| last.last_end() < end) {
             self.make_room(1);
             self.runs.push_back(Arrived { end, tap, len: 0, more: 0 });
@@ -76,7 +77,7 @@ impl Arrivals {
 
     /// Takes out those that end at `to` or before; when the last of them passed.
     #[inline]
-    pub(super) fn take_upto(&mut self, to: i64) -> Option<TapTime> {
+    pub(super) fn take_upto(&mut self, to: Offset) -> Option<TapTime> {
         let mut last = None;
         while let Some(run) = self.runs.front()
             && let packets @ 1.. = run.upto(to)
@@ -87,7 +88,7 @@ impl Arrivals {
     }
 
     /// When the packet that ends at `end` passed, if it is among these. What SACK tells of is among the newest.
-    pub(super) fn at_end(&self, end: i64) -> Option<TapTime> {
+    pub(super) fn at_end(&self, end: Offset) -> Option<TapTime> {
         let mut others = self.others.len();
         for run in self.runs.iter().rev() {
             others -= run.more;
@@ -147,19 +148,19 @@ mod tests {
 
     /// Every packet by itself.
     #[derive(Default)]
-    struct Naive(VecDeque<(i64, TapTime)>);
+    struct Naive(VecDeque<(Offset, TapTime)>);
 
     impl Naive {
-        fn push(&mut self, end: i64, tap: TapTime) {
+        fn push(&mut self, end: Offset, tap: TapTime) {
             self.0.push_back((end, tap));
             self.0.drain(..self.0.len().saturating_sub(MOST));
         }
 
-        fn at_end(&self, at: i64) -> Option<TapTime> {
+        fn at_end(&self, at: Offset) -> Option<TapTime> {
             self.0.iter().find(|(end, _)| *end == at).map(|(_, tap)| *tap)
         }
 
-        fn take_upto(&mut self, to: i64) -> Option<TapTime> {
+        fn take_upto(&mut self, to: Offset) -> Option<TapTime> {
             let came = self.0.partition_point(|(end, _)| *end <= to);
             self.0.drain(..came).next_back().map(|(_, tap)| tap)
         }
@@ -174,7 +175,7 @@ mod tests {
         #[test]
         fn runs_are_kept_as_their_packets_one_by_one(acts in prop::collection::vec(acts(), 1..40)) {
             let (mut runs, mut naive) = (Arrivals::default(), Naive::default());
-            let (mut at, mut tap) = (0, TapTime(0));
+            let (mut at, mut tap) = (Offset::FIRST, TapTime(0));
             for (len, more, unacked) in acts {
                 let head = Event { seq: at, len, run: more as u32, ..Event::default() };
                 let others = (1..=more as i64).map(|number| tap + 3 * number);

@@ -26,6 +26,7 @@ use super::sketch::Sketch;
 use crate::clocks::{StackTime, TapTime};
 use crate::flow::event::{ACK, Block, Event, FIN, RST, SYN, TS};
 use crate::flow::run::Run;
+use crate::offsets::Offset;
 
 /// Length of a bucket. Ours: quartz clocks differ by up to 100 ppm, 0.4 ms in 4 s, less than a
 /// tick of 1 ms.
@@ -51,9 +52,9 @@ pub(crate) struct SideClock {
     last_echoed: Option<u32>,
     /// The echo of what the capture lacks that came last.
     last_unseen: Option<u32>,
-    last_acked: i64,
+    last_acked: Offset,
     /// The highest offset that it told of by SACK.
-    last_sacked: i64,
+    last_sacked: Offset,
     first_stamp: Option<(u32, TapTime)>,
     last_stamp: Option<(u32, TapTime)>,
     tick: Option<i64>,

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use crate::flow::event::Block;
+use crate::offsets::Offset;
 
 /// Repeats remembered. Ours: as many as of those that may be needless.
 const MOST: usize = 256;
@@ -19,7 +20,7 @@ pub(crate) struct Doubled {
     /// What was retransmitted of late.
     again: VecDeque<Block>,
     /// Up to here nothing can be told.
-    untold: i64,
+    untold: Offset,
 }
 
 impl Doubled {
@@ -34,12 +35,12 @@ impl Doubled {
     }
 
     /// What was sent before `at` may have been retransmitted unseen.
-    pub(crate) fn forget(&mut self, at: i64) {
+    pub(crate) fn forget(&mut self, at: Offset) {
         self.untold = self.untold.max(at);
     }
 
     /// The receiver got `block` twice, of what was sent up to `nxt`; segments have `mss` bytes.
-    pub(crate) fn on_dsack(&mut self, block: Block, nxt: i64, mss: i64) {
+    pub(crate) fn on_dsack(&mut self, block: Block, nxt: Offset, mss: i64) {
         let is_known = block.0 >= self.untold && block.1 <= nxt && block.1 - block.0 > 1;
         let overlaps = |again: &Block| again.0 < block.1 && again.1 > block.0;
         if is_known && !self.again.iter().any(overlaps) {
@@ -51,6 +52,10 @@ impl Doubled {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flow::event::block;
+
+    /// So much was sent.
+    const SENT: Offset = Offset::at(5000);
 
     fn told(tape: impl FnOnce(&mut Doubled)) -> u64 {
         let mut doubled = Doubled::default();
@@ -60,9 +65,9 @@ mod tests {
 
     #[test]
     fn what_was_sent_once_and_came_twice_was_doubled() {
-        assert_eq!(told(|d| d.on_dsack((1000, 2000), 5000, 1000)), 1);
-        assert_eq!(told(|d| d.on_dsack((1000, 3000), 5000, 1000)), 2);
-        assert_eq!(told(|d| d.on_dsack((1000, 1200), 5000, 1000)), 1, "a short one");
+        assert_eq!(told(|d| d.on_dsack(block(1000, 2000), SENT, 1000)), 1);
+        assert_eq!(told(|d| d.on_dsack(block(1000, 3000), SENT, 1000)), 2);
+        assert_eq!(told(|d| d.on_dsack(block(1000, 1200), SENT, 1000)), 1, "a short one");
     }
 
     #[test]
@@ -70,23 +75,27 @@ mod tests {
         let again = |range: Block| {
             told(|d| {
                 d.on_repeat(range);
-                d.on_dsack((1000, 2000), 5000, 1000);
+                d.on_dsack(block(1000, 2000), SENT, 1000);
             })
         };
-        assert_eq!(again((1000, 2000)), 0);
-        assert_eq!(again((1999, 2100)), 0, "one byte of it");
-        assert_eq!(again((2000, 3000)), 1, "its neighbour");
+        assert_eq!(again(block(1000, 2000)), 0);
+        assert_eq!(again(block(1999, 2100)), 0, "one byte of it");
+        assert_eq!(again(block(2000, 3000)), 1, "its neighbour");
     }
 
     #[test]
     fn a_probe_and_what_was_never_seen_tell_nothing() {
-        assert_eq!(told(|d| d.on_dsack((1000, 1001), 5000, 1000)), 0, "a keep-alive");
-        assert_eq!(told(|d| d.on_dsack((4001, 5001), 5000, 1000)), 0, "beyond all that was sent");
-        assert_eq!(told(|d| d.on_dsack((-10, 990), 5000, 1000)), 0, "before the capture");
+        assert_eq!(told(|d| d.on_dsack(block(1000, 1001), SENT, 1000)), 0, "a keep-alive");
+        assert_eq!(
+            told(|d| d.on_dsack(block(4001, 5001), SENT, 1000)),
+            0,
+            "beyond all that was sent"
+        );
+        assert_eq!(told(|d| d.on_dsack(block(-10, 990), SENT, 1000)), 0, "before the capture");
         let after_hole = |hole: i64| {
             told(|d| {
-                d.forget(hole);
-                d.on_dsack((1000, 2000), 5000, 1000);
+                d.forget(Offset::at(hole));
+                d.on_dsack(block(1000, 2000), SENT, 1000);
             })
         };
         assert_eq!((after_hole(1000), after_hole(1001)), (1, 0));
@@ -95,8 +104,8 @@ mod tests {
     #[test]
     fn of_very_many_repeats_the_old_ones_tell_nothing_rather_than_wrong() {
         let doubled = told(|d| {
-            (0..1000).for_each(|n| d.on_repeat((n * 10, n * 10 + 10)));
-            (0..1000).for_each(|n| d.on_dsack((n * 10, n * 10 + 10), 20_000, 10));
+            (0..1000).for_each(|n| d.on_repeat(block(n * 10, n * 10 + 10)));
+            (0..1000).for_each(|n| d.on_dsack(block(n * 10, n * 10 + 10), Offset::at(20_000), 10));
             assert!(d.again.len() <= MOST);
         });
         assert_eq!(doubled, 0);

@@ -20,6 +20,7 @@ use super::drop_first;
 use crate::clocks::StackTime;
 use crate::flow::event::{Block, Event};
 use crate::flow::run::Follower;
+use crate::offsets::Offset;
 
 /// What an ACK took out of the flight.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,8 +44,8 @@ const NEAR: usize = 64;
 pub(crate) struct Flight {
     entries: VecDeque<Volley>,
     others: VecDeque<Follower>,
-    pub(crate) una: i64,
-    pub(crate) nxt: i64,
+    pub(crate) una: Offset,
+    pub(crate) nxt: Offset,
     /// Segments sent up to `nxt`.
     pub(crate) segments_to_nxt: u64,
     /// Ranges above `una` the receiver reported (RFC 2018), sorted and disjoint.
@@ -118,7 +119,7 @@ impl Flight {
 
     /// Segments sent up to offset `at`.
     #[inline]
-    pub(crate) fn segments_to(&self, at: i64) -> u64 {
+    pub(crate) fn segments_to(&self, at: Offset) -> u64 {
         match self.entries.front() {
             // Asked for `una` above all, which is where the first entry begins.
             Some(Volley { first, .. }) if at <= first.start => {
@@ -128,7 +129,7 @@ impl Flight {
         }
     }
 
-    fn segments_within(&self, at: i64) -> u64 {
+    fn segments_within(&self, at: Offset) -> u64 {
         let index = match self.entries.front() {
             Some(first) if first.end() > at => 0,
             _ => self.entries.partition_point(|e| e.end() <= at),
@@ -229,7 +230,7 @@ impl Flight {
     }
 
     /// Bytes up to `end` were sent that the tap did not see.
-    pub(crate) fn send_unseen(&mut self, end: i64, at: StackTime, mss: i64) {
+    pub(crate) fn send_unseen(&mut self, end: Offset, at: StackTime, mss: i64) {
         if end <= self.nxt {
             return;
         }
@@ -251,7 +252,7 @@ impl Flight {
 
     /// The capture lacks packets here: everything up to `at` was sent and acknowledged unseen.
     /// Returns how many segments that is.
-    pub(crate) fn skip_to(&mut self, at: i64, mss: i64) -> u64 {
+    pub(crate) fn skip_to(&mut self, at: Offset, mss: i64) -> u64 {
         let unseen = (at - self.nxt).max(0) as u64;
         self.segments_to_nxt += unseen.div_ceil(mss.max(1) as u64);
         self.restart(at.max(self.una));
@@ -260,7 +261,11 @@ impl Flight {
     }
 
     /// The frames that overlap `[start, end)`.
-    pub(crate) fn overlapping(&mut self, start: i64, end: i64) -> impl Iterator<Item = &mut Sent> {
+    pub(crate) fn overlapping(
+        &mut self,
+        start: Offset,
+        end: Offset,
+    ) -> impl Iterator<Item = &mut Sent> {
         self.spread();
         let first = self.entries.partition_point(|e| e.first.end <= start);
         let frames = self.entries.range_mut(first..).map(|e| &mut e.first);
@@ -268,7 +273,7 @@ impl Flight {
     }
 
     /// Whether `[start, end)` lies in one entry the tap has not seen.
-    pub(crate) fn is_unseen(&self, start: i64, end: i64) -> bool {
+    pub(crate) fn is_unseen(&self, start: Offset, end: Offset) -> bool {
         let first = self.entries.partition_point(|e| e.end() <= start);
         let mut entries = self.entries.range(first..).map(|e| e.first);
         entries.by_ref().take_while(|e| e.start < end).all(|e| e.flags & UNSEEN != 0)
@@ -277,12 +282,19 @@ impl Flight {
     }
 
     /// Marks `[start, end)` of an unseen entry as seen in `frame`; splits the entry.
-    pub(crate) fn fill(&mut self, start: i64, end: i64, at: StackTime, frame: u64, flags: u8) {
+    pub(crate) fn fill(
+        &mut self,
+        start: Offset,
+        end: Offset,
+        at: StackTime,
+        frame: u64,
+        flags: u8,
+    ) {
         self.spread();
         let index = self.entries.partition_point(|e| e.first.end <= start);
         let Some(old) = self.entries.get(index).map(|e| e.first) else { return };
         let (start, end) = (start.max(old.start), end.min(old.end));
-        let piece = |from: i64, to: i64, flags: u8, before: u32| {
+        let piece = |from: Offset, to: Offset, flags: u8, before: u32| {
             let span = (old.end - old.start).max(1);
             let upto = (i64::from(old.segments) * (to - old.start) / span) as u32;
             let base = old.segments_to - u64::from(old.segments);
@@ -317,7 +329,7 @@ impl Flight {
     }
 
     /// Moves `una` forward.
-    pub(crate) fn ack(&mut self, ack: i64) -> Acked {
+    pub(crate) fn ack(&mut self, ack: Offset) -> Acked {
         let ack = ack.min(self.nxt);
         let mut acked = Acked { bytes: ack - self.una, ..Acked::default() };
         let mut clean = true;
@@ -376,12 +388,12 @@ impl Flight {
     }
 
     /// The highest offset that was reported by SACK and is not yet acknowledged.
-    pub(crate) fn highest_sacked(&self) -> Option<i64> {
+    pub(crate) fn highest_sacked(&self) -> Option<Offset> {
         self.sacked.last().map(|block| block.1)
     }
 
     /// When the frame that ends at `end` left, if it was seen, and sent once.
-    pub(crate) fn sent_once(&self, end: i64) -> Option<StackTime> {
+    pub(crate) fn sent_once(&self, end: Offset) -> Option<StackTime> {
         let index = self.entries.partition_point(|e| e.end() < end);
         let volley = self.entries.get(index)?;
         if volley.first.flags & (UNSEEN | RETRANSMITTED | DAMAGED) != 0 {
@@ -416,7 +428,7 @@ impl Flight {
     }
 
     /// Starts at `at` without anything in flight (a capture that begins midway).
-    pub(crate) fn restart(&mut self, at: i64) {
+    pub(crate) fn restart(&mut self, at: Offset) {
         self.entries.clear();
         self.others.clear();
         self.sacked.clear();

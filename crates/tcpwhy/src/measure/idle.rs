@@ -6,6 +6,7 @@
 
 use crate::clocks::StackTime;
 use crate::flow::event::{Event, TS};
+use crate::offsets::Offset;
 use crate::report::IdleRestart;
 
 /// Most pauses reported of one direction.
@@ -24,8 +25,8 @@ struct Pause {
     /// What the first frame after it echoes; the burst is what echoes the same, for nothing of
     /// it was acknowledged before.
     echo: Option<u32>,
-    start: i64,
-    end: i64,
+    start: Offset,
+    end: Offset,
     segments: u64,
 }
 

@@ -12,6 +12,7 @@
 //! again and again though no byte is missing is moved by others, whoever sent the SYN.
 
 use crate::flow::event::{Event, ID};
+use crate::offsets::Offset;
 
 /// A jump by more than this is no counter of this connection. Ours: an outage of a second at
 /// 20 Mbit/s swallows 1,700 segments; a random number falls into the range once in 32 times.
@@ -54,7 +55,7 @@ pub(crate) struct Ledger {
     /// Jumps before packets that no byte was missing before.
     jumps: u32,
     /// Offset behind all that was sent.
-    end: i64,
+    end: Offset,
 }
 
 impl Ledger {
@@ -97,7 +98,7 @@ impl Ledger {
     }
 
     /// What was taken so ends at this offset.
-    pub(crate) fn reach(&mut self, end: i64) {
+    pub(crate) fn reach(&mut self, end: Offset) {
         self.end = self.end.max(end);
     }
 
@@ -160,7 +161,8 @@ mod tests {
     fn told(counter: Counter, packets: u16, jumps: u16, jump: u16) -> Step {
         let mut ledger = Ledger { counter, ..Ledger::default() };
         let mut push = |seq: i64, id: u16| {
-            ledger.push(&Event { id, seq, len: 1, bits: ID, ..Event::default() }, 1)
+            ledger
+                .push(&Event { id, seq: Offset::at(seq), len: 1, bits: ID, ..Event::default() }, 1)
         };
         for number in 0..packets {
             push(i64::from(number), 100 + number + number / 2 * jumps);

@@ -8,6 +8,7 @@
 //! everything.
 
 use crate::clocks::StackTime;
+use crate::offsets::Offset;
 
 /// Distances between losses that are compared. Ours: quotients of a random sawtooth vary by about
 /// 30 %; that six of them agree within a tenth happens less than once in 10,000 times.
@@ -24,7 +25,7 @@ const MOST: u64 = 2;
 /// The instants at which losses began, as far as they matter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Policer {
-    last: Option<(StackTime, i64)>,
+    last: Option<(StackTime, Offset)>,
     /// Time and bytes between losses, the newest overwriting the oldest.
     distances: [(i64, i64); DISTANCES],
     count: usize,
@@ -38,7 +39,7 @@ pub(crate) struct Policer {
 impl Policer {
     /// A loss episode begins with the packet sent at `at` at offset `sent`; `queued` if packets
     /// stood in a queue then, `least` the shortest round trip.
-    pub(crate) fn on_loss(&mut self, at: StackTime, sent: i64, queued: bool, least: i64) {
+    pub(crate) fn on_loss(&mut self, at: StackTime, sent: Offset, queued: bool, least: i64) {
         if queued {
             *self = Self::default();
             return;
@@ -92,11 +93,11 @@ mod tests {
     fn losses(times: &[i64], rate: i64, noise: &[i64], queued: bool) -> Policer {
         let mut policer = Policer::default();
         let (mut at, mut sent) = (0, 0);
-        policer.on_loss(StackTime(at), sent, queued, 20_000_000);
+        policer.on_loss(StackTime(at), Offset::at(sent), queued, 20_000_000);
         for (time, noise) in times.iter().zip(noise.iter().cycle()) {
             at += time * 100_000_000;
             sent += time * rate * (100 + noise) / 100;
-            policer.on_loss(StackTime(at), sent, queued, 20_000_000);
+            policer.on_loss(StackTime(at), Offset::at(sent), queued, 20_000_000);
         }
         policer
     }

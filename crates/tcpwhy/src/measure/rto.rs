@@ -4,6 +4,7 @@
 //! kernel's changes (the variance's floor is 200 ms, its maximum decays once a round trip).
 
 use crate::cc::RTO_MIN_NS;
+use crate::offsets::Offset;
 
 /// Linux `TCP_RTO_MAX` = 120 s.
 const RTO_MAX_NS: i64 = 120_000_000_000;
@@ -18,12 +19,12 @@ pub(crate) struct Rto {
     mdev: i64,
     mdev_max: i64,
     rttvar: i64,
-    round_end: i64,
+    round_end: Offset,
 }
 
 impl Rto {
     /// Takes a sample; `una` and `nxt` delimit the round in which the variance may decay.
-    pub(crate) fn sample(&mut self, rtt: i64, una: i64, nxt: i64) {
+    pub(crate) fn sample(&mut self, rtt: i64, una: Offset, nxt: Offset) {
         let rtt = rtt.max(1);
         let Some(srtt) = self.srtt else {
             self.srtt = Some(rtt);

@@ -15,6 +15,7 @@ use crate::limits::wait::Release;
 use crate::limits::walk::Walker;
 use crate::measure::flight::Left;
 use crate::measure::ipid::Step;
+use crate::offsets::Offset;
 
 /// When a packet left its sender's stack, and how far behind that it passed the tap, beyond the constant
 /// part.
@@ -89,7 +90,7 @@ impl Rule {
 #[derive(Debug)]
 pub(crate) struct Bounds {
     /// The last offset at which the receiver's window has room for a segment.
-    pub(crate) seq: i64,
+    pub(crate) seq: Offset,
     /// When the burst is over, and how long after the send before it one still belongs to it.
     pub(crate) end: StackTime,
     pub(crate) gap: i64,
@@ -234,7 +235,7 @@ impl Walker {
         let tolerance = self.sender.tolerance();
         let acks = &self.sender.releases.acks;
         may_go_on.then(|| Bounds {
-            seq: self.sender.window.room(self.sender.terms.mss),
+            seq: self.sender.window.last_with_room(self.sender.terms.mss),
             end: self.sender.burst_end(),
             gap: tolerance,
             near: acks.back().map_or(NEVER, |ack| ack.at + tolerance),

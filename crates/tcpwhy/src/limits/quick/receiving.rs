@@ -7,6 +7,7 @@ use crate::flow::run::Run;
 use crate::limits::account::piece::Base;
 use crate::limits::evidence::Evidence;
 use crate::limits::walk::Walker;
+use crate::offsets::Offset;
 use crate::report::State;
 
 /// How far a flow has gone on.
@@ -21,7 +22,7 @@ struct Flowing {
     /// The last frame that came later than the one before it. What comes at one time ends no time.
     ended_by: u64,
     /// Offset after the highest byte of them.
-    end: i64,
+    end: Offset,
     /// The longest pause of a flow, and up to when it may go on.
     pause: i64,
     until: StackTime,

@@ -16,6 +16,7 @@ use crate::limits::sender::Terms;
 use crate::limits::sender::sends::segments_of;
 use crate::limits::sense::{NOWHERE, TURN_PACKETS};
 use crate::measure::ipid::{Ledger, Step};
+use crate::offsets::Offset;
 
 /// What one sender sent in one turn.
 #[derive(Clone, Copy, Debug)]
@@ -35,12 +36,12 @@ pub(crate) struct Turns {
     mss: i64,
     /// Shift of the receiver's windows, and the highest byte they allowed.
     shift: u8,
-    window_end: i64,
+    window_end: Offset,
     now: StackTime,
-    una: i64,
-    nxt: i64,
+    una: Offset,
+    nxt: Offset,
     /// Offset after the highest byte of the peer.
-    peer_end: i64,
+    peer_end: Offset,
     /// The handshake is over for this side.
     is_open: bool,
     /// This side sent its FIN.

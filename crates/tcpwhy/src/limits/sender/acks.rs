@@ -8,6 +8,7 @@ use crate::clocks::StackTime;
 use crate::flow::event::{Block, ECE, Event, FIN, RST};
 use crate::limits::sense::{DELAYABLE_SEGMENTS, FLOWING_NS, FLOWING_TRIPS, LONGEST_DELAYED_ACK_NS};
 use crate::limits::wait::Lull;
+use crate::offsets::Offset;
 
 impl Sender {
     /// An ACK arrived.
@@ -96,7 +97,7 @@ impl Sender {
 
     /// An ACK moves forward; `is_other` if it answers something else than what it acknowledges: a probe of the
     /// window, or a duplicate.
-    fn on_advance(&mut self, ack: i64, at: StackTime, event: &Event, is_other: bool) {
+    fn on_advance(&mut self, ack: Offset, at: StackTime, event: &Event, is_other: bool) {
         let positions_before = self.flight.una;
         // The replay needs the position before entries go.
         let round_over =

@@ -62,13 +62,14 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::offsets::Offset;
 
     #[test]
     fn a_full_batch_keeps_the_first_frames_and_the_newest_ack() {
         let mut batch = Batch::default();
         for una in 0..5000 {
-            batch.add_ack(Ack { una, window_end: 0 });
-            batch.add_frame(FrameEnd { segments: una, byte: 0 });
+            batch.add_ack(Ack { una, window_end: Offset::FIRST });
+            batch.add_frame(FrameEnd { segments: una, byte: Offset::FIRST });
         }
         assert_eq!((batch.acks.len(), batch.acks[BATCHED - 1].una), (BATCHED, 4999));
         assert_eq!((batch.frames.len(), batch.frames[BATCHED - 1].segments), (BATCHED, 4095));

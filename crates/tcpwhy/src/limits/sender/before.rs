@@ -9,11 +9,12 @@ use crate::flow::event::{Block, Event};
 use crate::limits::proof::Proven;
 use crate::limits::sense::LEAST_TIMER_NS;
 use crate::measure::ipid::Step;
+use crate::offsets::Offset;
 use crate::report::RepeatCause;
 
 impl Sender {
     /// The capture begins midway with an ACK: what lies between it and the end of its SACK blocks had been sent.
-    pub(crate) fn begin_with_ack(&mut self, ack: i64, blocks: &[Block]) {
+    pub(crate) fn begin_with_ack(&mut self, ack: Offset, blocks: &[Block]) {
         self.flight.restart(ack);
         self.send_before(end_of(blocks), self.now);
     }
@@ -21,7 +22,7 @@ impl Sender {
     /// A capture that starts midway starts the account at the first byte that it meets; an ACK that came before tells
     /// what else is in flight, up to the first new byte. Behind a SYN that was seen, what is missing before the first
     /// data is a hole like any other.
-    pub(crate) fn begin_midway(&mut self, seq: i64, at: StackTime) {
+    pub(crate) fn begin_midway(&mut self, seq: Offset, at: StackTime) {
         let is_over = self.handshake.last_syn[self.terms.side].is_some()
             || (!self.transfers.runs.is_empty() && !self.flight.ends_before());
         if is_over || seq <= self.flight.nxt {
@@ -32,7 +33,7 @@ impl Sender {
         if (is_first || self.flight.outstanding() > 0) && self.window.is_known() && is_allowed {
             self.send_before(seq, at);
         }
-        if is_first && self.flight.segments_to_nxt == 0 && seq > 0 {
+        if is_first && self.flight.segments_to_nxt == 0 && seq > Offset::FIRST {
             self.flight.restart(seq);
         }
     }
@@ -59,7 +60,7 @@ impl Sender {
     }
 
     /// All up to `end` was sent before the capture began.
-    fn send_before(&mut self, end: i64, began: StackTime) {
+    fn send_before(&mut self, end: Offset, began: StackTime) {
         let times = self.sent_between(began);
         self.flight.send_before(end, times, self.terms.mss);
     }
@@ -96,6 +97,6 @@ impl Sender {
 }
 
 /// The end of what SACK blocks report.
-fn end_of(blocks: &[Block]) -> i64 {
-    blocks.iter().map(|block| block.1).max().unwrap_or(i64::MIN)
+fn end_of(blocks: &[Block]) -> Offset {
+    blocks.iter().map(|block| block.1).max().unwrap_or(Offset::MIN)
 }

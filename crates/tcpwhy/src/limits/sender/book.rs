@@ -12,6 +12,7 @@ use crate::limits::sense::{
     BURST_GAP_NS, FILLS, LISTED_ROUNDS, NEVER, NOWHERE, SAME_SEGMENTS, SWINGS,
 };
 use crate::measure::sketch::Sketch;
+use crate::offsets::Offset;
 use crate::report::State;
 
 /// A send of new data.
@@ -127,7 +128,7 @@ fn is_like(a: u64, b: u64) -> bool {
 pub(crate) struct RoundBook {
     /// The open round, and the sequence number that ends it.
     pub(crate) open: Round,
-    pub(crate) marker: i64,
+    pub(crate) marker: Offset,
     /// How close its ACKs come.
     pub(crate) spacing: Spacing,
     /// The last closed ones.
@@ -193,14 +194,14 @@ impl RoundBook {
     }
 
     /// Opens the round after the open one at `start`; it ends when `marker` is acknowledged.
-    pub(crate) fn open_next(&mut self, start: StackTime, marker: i64) {
+    pub(crate) fn open_next(&mut self, start: StackTime, marker: Offset) {
         let number = self.open.number + u64::from(self.open.sends > 0);
         self.open = Round { number, start, ..Round::default() };
         self.marker = marker;
     }
 
     /// Begins the open round anew at `start`: what was sent in it is not known.
-    pub(crate) fn restart(&mut self, start: StackTime, marker: i64) {
+    pub(crate) fn restart(&mut self, start: StackTime, marker: Offset) {
         let Round { number, holed, .. } = self.open;
         self.open = Round { number, start, holed, ..Round::default() };
         self.marker = marker;
@@ -234,13 +235,16 @@ mod tests {
     #[test]
     fn a_round_without_a_send_keeps_its_number() {
         let mut book = RoundBook::default();
-        book.open_next(StackTime(5), 100);
-        assert_eq!((book.open.number, book.open.start, book.marker), (0, StackTime(5), 100));
+        book.open_next(StackTime(5), Offset::at(100));
+        assert_eq!(
+            (book.open.number, book.open.start, book.marker),
+            (0, StackTime(5), Offset::at(100))
+        );
         book.open.sends = 1;
-        book.restart(StackTime(6), 101);
+        book.restart(StackTime(6), Offset::at(101));
         assert_eq!((book.open.number, book.open.sends), (0, 0));
         book.open.sends = 1;
-        book.open_next(StackTime(7), 102);
+        book.open_next(StackTime(7), Offset::at(102));
         assert_eq!(book.open.number, 1);
     }
 

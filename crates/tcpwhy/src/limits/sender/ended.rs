@@ -188,6 +188,7 @@ mod tests {
     use crate::limits::sender::Terms;
     use crate::limits::sender::releases::Advance;
     use crate::limits::sender::transfers::Run;
+    use crate::offsets::Offset;
 
     const RTT: i64 = 20_000_000;
 
@@ -196,7 +197,7 @@ mod tests {
     fn may_be_late(since: i64, held_up: i64, tap_at_sender: bool) -> bool {
         let terms = Terms { floor: RTT, tap_at_sender, ..Terms::default() };
         let mut walker = Sender::new(terms, true, 0);
-        walker.releases.push(StackTime(RTT), 1448, false);
+        walker.releases.push(StackTime(RTT), Offset::at(1448), false);
         walker.book.open.held_up = held_up;
         walker.may_be_late_acks(StackTime(RTT + since))
     }
@@ -225,7 +226,7 @@ mod tests {
             walker.sends.new = Before { at: StackTime(at), pushed: true, ..walker.sends.new };
             walker.book.closed.push(&round);
         }
-        walker.transfers.begin(Run::at(StackTime(0), 0, 0));
+        walker.transfers.begin(Run::at(StackTime(0), Offset::FIRST, 0));
         walker.stop.evidence.room = 1448;
         change(&mut walker);
         walker.is_slow_pace(walker.sends.new.at + since)
@@ -241,7 +242,9 @@ mod tests {
         assert!(!slow_pace(9, TICK, |w| w.peer.spoke = true), "an answer");
         let cut = slow_pace(9, TICK, |w| w.stop.evidence.room = 1447);
         assert!(!cut, "the receiver's window may have cut what was written");
-        let anew = slow_pace(9, TICK, |w| w.transfers.begin(Run::at(StackTime(9 * TICK), 0, 0)));
+        let anew = slow_pace(9, TICK, |w| {
+            w.transfers.begin(Run::at(StackTime(9 * TICK), Offset::FIRST, 0))
+        });
         assert!(!anew, "a transfer of its own");
     }
 
@@ -271,7 +274,7 @@ mod tests {
     #[test]
     fn behind_a_delay_only_acks_that_let_nothing_out_tell_of_the_hosts_queue() {
         let mut walker = queued(OWN_QUEUE_NS + 1);
-        let ack = |at| Advance { at: StackTime(at), una: 0 };
+        let ack = |at| Advance { at: StackTime(at), una: Offset::FIRST };
         walker.releases.acks.extend([11_000_000, 11_500_000, 12_000_000].map(ack));
         assert!(!walker.is_held_by_own_queue(StackTime(12_800_000)));
         walker.releases.acks.push_back(ack(12_500_000));
@@ -280,7 +283,7 @@ mod tests {
             !walker.is_held_by_own_queue(StackTime(12_500_000)),
             "the fourth is what let it out"
         );
-        walker.repairs.episodes.on_duplicate(9, 1, StackTime(0));
+        walker.repairs.episodes.on_duplicate(Offset::at(9), 1, StackTime(0));
         assert!(
             !walker.is_held_by_own_queue(StackTime(12_800_000)),
             "in a repair ACKs may let nothing out"
@@ -292,8 +295,8 @@ mod tests {
         let released_at = |tap_at_sender, own_way| {
             let terms = Terms { own_way, tap_at_sender, ..Terms::default() };
             let mut walker = Sender::new(terms, true, 0);
-            walker.trips.sample(100_000_000, 0, 0);
-            let ack = |at| Advance { at: StackTime(at), una: 0 };
+            walker.trips.sample(100_000_000, Offset::FIRST, Offset::FIRST);
+            let ack = |at| Advance { at: StackTime(at), una: Offset::FIRST };
             walker.releases.acks.extend([9_000_000, 10_000_000, 10_700_000].map(ack));
             walker.released_at(StackTime(10_701_000))
         };
@@ -314,21 +317,21 @@ mod tests {
     fn a_full_congestion_window_lets_nothing_of_a_third_of_it_pass() {
         // Thirty segments are in flight, and two that ACKs take off let nothing out.
         let mut walker = Sender::new(Terms { mss: MSS, detail: true, ..Terms::default() }, true, 0);
-        walker.flight.nxt = 30 * MSS;
+        walker.flight.nxt = Offset::at(30 * MSS);
         walker.stop.evidence.in_flight = 30 * MSS;
         let mut passes_over = |taken: i64| {
             walker.releases.acks.clear();
             let una = taken * MSS;
             walker.releases.acks.extend(
                 [(10_000_000, una), (20_000_000, una + MSS)]
-                    .map(|(at, una)| Advance { at: StackTime(at), una }),
+                    .map(|(at, una)| Advance { at: StackTime(at), una: Offset::at(una) }),
             );
             walker.has_passed_over_acks(StackTime(20_000_000))
         };
         assert!(passes_over(13));
         assert!(!passes_over(12), "Linux may wait for a super-segment");
         walker.growth.cut(40, 0);
-        walker.releases.acks[0].una = 20 * MSS;
+        walker.releases.acks[0].una = Offset::at(20 * MSS);
         assert!(
             !walker.has_passed_over_acks(StackTime(20_000_000)),
             "a loss has cut the window below the flight"

@@ -6,6 +6,7 @@
 //! waits for what it waited for: the method begins recovery with the sign, the kernel does not.
 
 use crate::clocks::StackTime;
+use crate::offsets::Offset;
 use std::collections::VecDeque;
 
 use crate::flow::event::Event;
@@ -29,7 +30,7 @@ pub(crate) enum Kind {
 pub(crate) struct Episode {
     pub(crate) id: u32,
     /// Everything up to here was sent before it.
-    pub(crate) high: i64,
+    pub(crate) high: Offset,
     pub(crate) kind: Kind,
     pub(crate) timeout: bool,
     /// Retransmitted bytes, and how many of them are proven needless.
@@ -70,7 +71,7 @@ impl Episodes {
         self.open.is_some_and(|e| e.kind == Kind::Repair)
     }
 
-    fn open_at(&mut self, high: i64) -> &mut Episode {
+    fn open_at(&mut self, high: Offset) -> &mut Episode {
         if self.open.is_none() {
             self.next_id += 1;
         }
@@ -79,7 +80,7 @@ impl Episodes {
     }
 
     /// At `at` the receiver tells of `segments` behind a hole.
-    pub(crate) fn on_duplicate(&mut self, high: i64, segments: u64, at: StackTime) {
+    pub(crate) fn on_duplicate(&mut self, high: Offset, segments: u64, at: StackTime) {
         let episode = self.open_at(high);
         episode.behind += segments;
         if episode.behind >= DUP_THRESH {
@@ -89,7 +90,7 @@ impl Episodes {
 
     /// Something is retransmitted; whether it is the episode's first. What was waited for before that was no repair:
     /// while a hole may be reordering, Linux goes on sending (`TCP_CA_Disorder`).
-    pub(crate) fn begin(&mut self, high: i64) -> bool {
+    pub(crate) fn begin(&mut self, high: Offset) -> bool {
         let kind = self.open_at(high).kind;
         if kind == Kind::Repair {
             return false;
@@ -108,7 +109,7 @@ impl Episodes {
     }
 
     /// As [`begin`](Self::begin), where the original of the retransmission never came to the tap.
-    pub(crate) fn begin_tail(&mut self, high: i64, timeout: bool) -> bool {
+    pub(crate) fn begin_tail(&mut self, high: Offset, timeout: bool) -> bool {
         let begins = self.begin(high);
         if let Some(episode) = &mut self.open {
             episode.timeout |= timeout;
@@ -122,7 +123,7 @@ impl Episodes {
     }
 
     /// A congestion mark was echoed.
-    pub(crate) fn on_ece(&mut self, high: i64) {
+    pub(crate) fn on_ece(&mut self, high: Offset) {
         let episode = self.open_at(high);
         if episode.kind == Kind::Signs {
             episode.kind = Kind::Ecn;
@@ -130,7 +131,7 @@ impl Episodes {
     }
 
     /// `una` moved or not: settles the open episode.
-    pub(crate) fn on_progress(&mut self, una: i64) {
+    pub(crate) fn on_progress(&mut self, una: Offset) {
         if let Some(episode) = self.open.take_if(|episode| una >= episode.high) {
             self.settle(episode);
         }
@@ -203,10 +204,10 @@ mod tests {
     #[test]
     fn what_was_waited_for_before_the_first_repeat_was_no_repair() {
         let mut repairs = Episodes::default();
-        repairs.on_duplicate(9, 1, StackTime(0));
+        repairs.on_duplicate(Offset::at(9), 1, StackTime(0));
         let signs = repairs.current();
-        assert!(repairs.begin(9), "the first repeat");
-        assert!(!repairs.begin(9), "the second");
+        assert!(repairs.begin(Offset::at(9)), "the first repeat");
+        assert!(!repairs.begin(Offset::at(9)), "the second");
         assert_eq!(repairs.verdict(signs), None);
         assert_eq!(repairs.verdict(repairs.current()), Some(State::RecoveryLoss));
     }
@@ -214,12 +215,12 @@ mod tests {
     #[test]
     fn a_repair_lasts_until_what_was_sent_before_its_first_repeat_has_come() {
         let mut repairs = Episodes::default();
-        repairs.on_duplicate(9, 1, StackTime(0));
-        repairs.begin(12);
-        repairs.begin(20);
-        repairs.on_progress(11);
+        repairs.on_duplicate(Offset::at(9), 1, StackTime(0));
+        repairs.begin(Offset::at(12));
+        repairs.begin(Offset::at(20));
+        repairs.on_progress(Offset::at(11));
         assert!(repairs.is_repairing(), "sent between the sign and the repeat");
-        repairs.on_progress(12);
+        repairs.on_progress(Offset::at(12));
         assert!(!repairs.is_repairing(), "what came behind the first repeat is none of it");
     }
 
@@ -227,8 +228,8 @@ mod tests {
     fn a_repair_is_over_when_none_of_it_was_needed_but_a_timeouts() {
         let is_over = |needless: i64, timeout: bool| {
             let mut repairs = Episodes::default();
-            repairs.on_duplicate(9, 1, StackTime(0));
-            repairs.begin_tail(12, timeout);
+            repairs.on_duplicate(Offset::at(9), 1, StackTime(0));
+            repairs.begin_tail(Offset::at(12), timeout);
             let id = repairs.note_repeat(100);
             repairs.note_needless(id, needless);
             (repairs.end_needless(id), repairs.is_repairing())
@@ -241,9 +242,9 @@ mod tests {
     #[test]
     fn a_repair_among_marks_goes_on_with_their_episode() {
         let mut repairs = Episodes::default();
-        repairs.on_ece(9);
+        repairs.on_ece(Offset::at(9));
         let marks = repairs.current();
-        assert!(repairs.begin(9));
+        assert!(repairs.begin(Offset::at(9)));
         assert_eq!(repairs.verdict(marks), Some(State::RecoveryLoss));
     }
 }

@@ -8,6 +8,7 @@ use crate::clocks::StackTime;
 use crate::flow::event::{ACK, Event};
 use crate::limits::proof::{Proof, Proven};
 use crate::limits::sense::HOLE_BYTES;
+use crate::offsets::Offset;
 
 impl Sender {
     /// Data further than the receiver allowed: the ACKs that allowed it, and more, are missing in
@@ -32,19 +33,19 @@ impl Sender {
     #[inline]
     pub(crate) fn is_first_ack_due(&self, event: &Event) -> bool {
         self.handshake.is_early
-            && self.flight.una == 0
+            && self.flight.una == Offset::FIRST
             && self.flight.outstanding() > 0
             && event.end() > self.flight.nxt
     }
 
     /// Whether what arrives with `event` allows data up to `end`.
-    pub(crate) fn allows(&self, event: &Event, end: i64) -> bool {
+    pub(crate) fn allows(&self, event: &Event, end: Offset) -> bool {
         event.has(ACK) && event.ack + (i64::from(event.window) << self.terms.shift) >= end
     }
 
     /// Packets are missing in the capture since `before`: what happened there is not known, and
     /// neither is the window after it.
-    pub(crate) fn on_gap(&mut self, before: StackTime, at: i64) {
+    pub(crate) fn on_gap(&mut self, before: StackTime, at: Offset) {
         self.settle_full_window();
         self.prove(before, Proven::Gap);
         // A FIN takes one number.
@@ -80,7 +81,7 @@ impl Sender {
     }
 
     /// Whether `ack` tells of sends that the capture missed.
-    pub(crate) fn is_of_unseen(&self, ack: i64) -> bool {
+    pub(crate) fn is_of_unseen(&self, ack: Offset) -> bool {
         if self.transfers.first_at.is_none() {
             // Nothing of its data was seen: what a receiver acknowledges, it had allowed (RFC 9293 section 3.10.7.4).
             return self.handshake.last_syn[self.terms.side].is_some()
@@ -92,7 +93,7 @@ impl Sender {
 
     /// An ACK of bytes beyond all that was seen (and beyond a FIN, which takes one number): the
     /// capture missed the sends.
-    pub(crate) fn on_ack_of_unseen(&mut self, ack: i64, at: StackTime) {
+    pub(crate) fn on_ack_of_unseen(&mut self, ack: Offset, at: StackTime) {
         if !self.is_of_unseen(ack) {
             return;
         }

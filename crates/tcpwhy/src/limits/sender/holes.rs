@@ -7,6 +7,7 @@
 //! burst's flights, and two of the random losses were not told as such with the earlier one's.
 
 use crate::clocks::StackTime;
+use crate::offsets::Offset;
 use std::collections::VecDeque;
 
 use crate::flow::event::Block;
@@ -36,7 +37,7 @@ impl Holes {
     }
 
     /// The hole that `offset` lies in.
-    pub(crate) fn at(&self, offset: i64) -> Option<&Hole> {
+    pub(crate) fn at(&self, offset: Offset) -> Option<&Hole> {
         self.0.iter().find(|hole| (hole.range.0..hole.range.1).contains(&offset))
     }
 
@@ -53,15 +54,19 @@ impl Holes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flow::event::block;
 
     #[test]
     fn a_hole_follows_what_was_sent_before_it() {
         let mut holes = Holes::default();
-        let hole =
-            |start, end, since| Hole { range: (start, end), since: StackTime(since), flight: 0 };
+        let hole = |start, end, since| Hole {
+            range: block(start, end),
+            since: StackTime(since),
+            flight: 0,
+        };
         holes.push(hole(10, 20, 5));
         holes.push(hole(30, 40, 7));
-        let since = |holes: &Holes, offset| holes.at(offset).map(|hole| hole.since.0);
+        let since = |holes: &Holes, offset| holes.at(Offset::at(offset)).map(|hole| hole.since.0);
         let told = [9, 10, 19, 20, 39].map(|offset| since(&holes, offset));
         assert_eq!(told, [None, Some(5), Some(5), None, Some(7)]);
         for start in 0..HOLES as i64 {
@@ -74,8 +79,14 @@ mod tests {
     #[test]
     fn what_a_burst_may_have_lost_at_its_end_flew_with_half_of_what_it_had_more() {
         let mut holes = Holes::default();
-        holes.push(Hole { range: (30, 40), since: StackTime(7), flight: 25 });
-        let lost = Sent { start: 30, end: 40, flight_then: 15, flags: UNSEEN, ..Sent::default() };
+        holes.push(Hole { range: block(30, 40), since: StackTime(7), flight: 25 });
+        let lost = Sent {
+            start: Offset::at(30),
+            end: Offset::at(40),
+            flight_then: 15,
+            flags: UNSEEN,
+            ..Sent::default()
+        };
         assert_eq!(holes.flight_with(&lost), 20);
         assert_eq!(holes.flight_with(&Sent { flags: 0, ..lost }), 15, "the tap saw it");
         assert_eq!(holes.flight_with(&Sent { flight_then: 26, ..lost }), 26);

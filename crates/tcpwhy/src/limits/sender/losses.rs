@@ -5,6 +5,7 @@ use crate::limits::sense::LISTED;
 use crate::measure::flight::{Sent, UNSEEN};
 use crate::measure::loss::Lost;
 use crate::measure::policer::Policer;
+use crate::offsets::Offset;
 use crate::report::InFlightAtLoss;
 
 /// The losses of a direction.
@@ -20,7 +21,7 @@ pub(crate) struct Losses {
 
 impl Losses {
     /// An episode first repairs `original`, up to `seq`; with or without a queue that stood all the time.
-    pub(super) fn on_first(&mut self, original: &Sent, seq: i64, queued: bool, least_rtt: i64) {
+    pub(super) fn on_first(&mut self, original: &Sent, seq: Offset, queued: bool, least_rtt: i64) {
         if self.flights.len() < LISTED {
             let seen = original.flags & UNSEEN == 0;
             self.flights.push(InFlightAtLoss {

@@ -69,6 +69,7 @@ use crate::limits::sense::{NEVER, NOWHERE};
 use crate::measure::flight::Flight;
 use crate::measure::idle::IdleWatch;
 use crate::measure::ipid::Counter;
+use crate::offsets::Offset;
 use crate::report::Retransmission;
 
 /// What does not change along the way.
@@ -129,7 +130,7 @@ pub(crate) struct Sends {
     /// What may have been a write each.
     pub(crate) writes: Writes,
     /// Offset after the last that was no whole number of full segments (`snd_sml`), and its length.
-    pub(crate) short: (i64, u32),
+    pub(crate) short: (Offset, u32),
 }
 
 /// How far the peer has taken what was sent.
@@ -142,7 +143,7 @@ pub(crate) struct Progress {
     /// The tail was probed since: the next timer is the RTO.
     pub(crate) tail_probed: bool,
     /// What had been sent when its own host last refused a packet.
-    pub(crate) refused_to: i64,
+    pub(crate) refused_to: Offset,
 }
 
 /// The peer's own data.
@@ -152,9 +153,9 @@ pub(crate) struct Peer {
     /// Some came since this side's last data.
     pub(crate) spoke: bool,
     /// Offset after the highest byte that passed the tap on its way here.
-    pub(crate) end: i64,
+    pub(crate) end: Offset,
     /// Up to where this side has acknowledged it by itself, without data of its own.
-    pub(crate) answered_to: i64,
+    pub(crate) answered_to: Offset,
     /// This side has said that some of it is missing while more lies behind that.
     pub(crate) has_hole: bool,
 }
@@ -344,7 +345,7 @@ impl Sender {
         if let Some(sent) = self.handshake.last_syn[self.terms.side].filter(|_| self.tally.syn == 0)
         {
             let rtt = at - sent;
-            self.trips.sample(rtt, 0, 0);
+            self.trips.sample(rtt, Offset::FIRST, Offset::FIRST);
             self.trips.shorten(rtt.max(1));
         }
     }

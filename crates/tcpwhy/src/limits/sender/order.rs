@@ -5,6 +5,7 @@
 
 use crate::flow::event::{Event, TS};
 use crate::measure::ipid::{self, Step};
+use crate::offsets::Offset;
 
 /// What was seen of one sender's numbers.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +43,7 @@ impl SendOrder {
     }
 
     /// What was taken so ends at this offset.
-    pub(crate) fn reach(&mut self, end: i64) {
+    pub(crate) fn reach(&mut self, end: Offset) {
         self.ids.reach(end);
     }
 

@@ -3,6 +3,7 @@
 use super::Sender;
 use crate::clocks::StackTime;
 use crate::flow::event::{Block, Event};
+use crate::offsets::Offset;
 
 /// The last probe that sent the tail again, until it shows whether that was lost.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,7 +23,7 @@ impl TailProbe {
     }
 
     /// Whether an ACK of just this may be the probe's.
-    pub(crate) fn is_answer(&self, ack: i64) -> bool {
+    pub(crate) fn is_answer(&self, ack: Offset) -> bool {
         self.0.is_some_and(|probe| ack == probe.range.1)
     }
 

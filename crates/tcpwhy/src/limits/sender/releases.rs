@@ -2,6 +2,7 @@
 
 use crate::clocks::StackTime;
 use crate::limits::sense::WAIT_ACKS;
+use crate::offsets::Offset;
 use std::collections::VecDeque;
 
 /// ACKs of the open wait, and the last of all.
@@ -20,7 +21,7 @@ pub(crate) struct Releases {
 pub(crate) struct Advance {
     pub(crate) at: StackTime,
     /// Up to where all was acknowledged then.
-    pub(crate) una: i64,
+    pub(crate) una: Offset,
 }
 
 impl Releases {
@@ -32,7 +33,7 @@ impl Releases {
 
     /// Something left the flight at `at`, and all up to `una` is acknowledged; `by_data` if it came on data of the
     /// peer.
-    pub(crate) fn push(&mut self, at: StackTime, una: i64, by_data: bool) {
+    pub(crate) fn push(&mut self, at: StackTime, una: Offset, by_data: bool) {
         if self.acks.len() == WAIT_ACKS {
             self.acks.pop_front();
         }
@@ -49,8 +50,9 @@ mod tests {
     #[test]
     fn a_wait_remembers_its_newest_acks() {
         let mut releases = Releases::default();
-        (0..100).for_each(|at| releases.push(StackTime(at), 10 * at, at == 99));
-        let [first, last] = [36, 99].map(|at| Some(Advance { at: StackTime(at), una: 10 * at }));
+        (0..100).for_each(|at| releases.push(StackTime(at), Offset::at(10 * at), at == 99));
+        let [first, last] =
+            [36, 99].map(|at| Some(Advance { at: StackTime(at), una: Offset::at(10 * at) }));
         assert_eq!((releases.acks.front(), releases.acks.back()), (first.as_ref(), last.as_ref()));
         assert!(releases.by_data);
     }

@@ -19,6 +19,7 @@ use crate::limits::sense::{LISTED, ORIGINALS, REORDERED, ran_out};
 use crate::measure::doubled::Doubled;
 use crate::measure::flight::{DAMAGED, RETRANSMITTED, UNSEEN};
 use crate::measure::ipid::Step;
+use crate::offsets::Offset;
 use crate::report::{RepeatCause, Retransmission};
 
 /// The repairs of a direction.
@@ -40,13 +41,13 @@ impl Repairs {
 
     /// Something is retransmitted; whether it is the episode's first. What was waited for before that was no repair:
     /// while a hole may be reordering, Linux goes on sending (`TCP_CA_Disorder`).
-    pub(crate) fn begin(&mut self, high: i64) -> bool {
+    pub(crate) fn begin(&mut self, high: Offset) -> bool {
         self.probe.end();
         self.episodes.begin(high)
     }
 
     /// As [`begin`](Self::begin), where the original of the retransmission never came to the tap.
-    pub(crate) fn begin_tail(&mut self, high: i64, timeout: bool) -> bool {
+    pub(crate) fn begin_tail(&mut self, high: Offset, timeout: bool) -> bool {
         self.probe.end();
         self.episodes.begin_tail(high, timeout)
     }
@@ -263,7 +264,7 @@ impl Sender {
             self.retransmissions.push(Retransmission {
                 at_ns: at.0,
                 frame: event.frame,
-                seq: event.seq,
+                seq: event.seq.get(),
                 bytes: u64::from(event.len),
                 cause,
                 spurious: false,
@@ -284,9 +285,9 @@ mod tests {
         let repaired_since = |sees_queues, signs: &[(u64, i64)]| {
             let mut sender = Sender::new(Terms { sees_queues, ..Terms::default() }, true, 0);
             for &(segments, at) in signs {
-                sender.repairs.episodes.on_duplicate(9, segments, StackTime(at));
+                sender.repairs.episodes.on_duplicate(Offset::at(9), segments, StackTime(at));
             }
-            sender.repairs.begin(9);
+            sender.repairs.begin(Offset::at(9));
             sender.repair_since_told();
             let repair = sender.repairs.episodes.current();
             sender.proofs.iter().find_map(|proof| match *proof {

@@ -12,12 +12,13 @@ use super::Sender;
 use super::sends::segments_of;
 use crate::flow::event::{ACK, Block, Event, TS};
 use crate::limits::sense::REPEATS;
+use crate::offsets::Offset;
 
 /// Data retransmitted in one packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Repeat {
-    pub(crate) start: i64,
-    pub(crate) end: i64,
+    pub(crate) start: Offset,
+    pub(crate) end: Offset,
     /// Its timestamp, if it has one.
     pub(crate) stamp: Option<u32>,
     /// Loss episode that it belongs to, 0 for none.
@@ -34,7 +35,7 @@ impl Repeat {
     }
 
     /// Takes as needless what lies between `from` and `to` and was not before; how much that is.
-    fn take(&mut self, from: i64, to: i64) -> Option<Needless> {
+    fn take(&mut self, from: Offset, to: Offset) -> Option<Needless> {
         let (overlap, len) = (to.min(self.end) - from.max(self.start), self.end - self.start);
         let bytes = overlap.min(len - self.needless).max(0);
         self.needless += bytes;
@@ -47,7 +48,7 @@ impl Repeat {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Needless {
     pub(crate) episode: u32,
-    pub(crate) start: i64,
+    pub(crate) start: Offset,
     pub(crate) bytes: i64,
     /// How much of that packet is proven needless with them, and how long it was.
     pub(crate) of: (i64, i64),
@@ -75,7 +76,7 @@ pub(crate) struct Repeats {
     /// How many of the first are needless to the last byte: nothing more can be told of them.
     told: usize,
     /// The highest end of all there were.
-    end: i64,
+    end: Offset,
 }
 
 impl Repeats {
@@ -108,7 +109,7 @@ impl Repeats {
     pub(crate) fn on_echo(
         &mut self,
         ack: &Event,
-        una: i64,
+        una: Offset,
     ) -> impl Iterator<Item = Needless> + use<'_> {
         let (to, echo) = (ack.ack, ack.tsecr);
         let echoes = ack.has(TS) && ack.has(ACK) && echo != 0;
@@ -129,7 +130,7 @@ impl Repeats {
     }
 
     /// Whether all ends at or before `una`, so that no hole there was filled by it.
-    pub(crate) fn are_before(&self, una: i64) -> bool {
+    pub(crate) fn are_before(&self, una: Offset) -> bool {
         self.end <= una
     }
 }
@@ -146,7 +147,7 @@ impl Sender {
     }
 
     /// The ACK `event` fills a hole at `una`: its echo tells by what.
-    pub(crate) fn watch_echo(&mut self, event: &Event, una: i64) {
+    pub(crate) fn watch_echo(&mut self, event: &Event, una: Offset) {
         if self.repairs.repeats.are_before(una) {
             return;
         }
@@ -168,7 +169,7 @@ impl Sender {
         let listed = self.retransmissions.iter_mut().rev().take(REPEATS);
         let is_whole = told.of.0 == told.of.1;
         let mut listed = listed.into_iter().filter(|_| is_whole);
-        if let Some(listed) = listed.find(|r| r.seq == told.start && !r.spurious) {
+        if let Some(listed) = listed.find(|r| r.seq == told.start.get() && !r.spurious) {
             listed.spurious = true;
         }
     }
@@ -177,28 +178,35 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flow::event::block;
 
     /// Repeats of these ranges, sent at these times, all of episode 1.
     fn repeats(sent: &[(i64, i64, u32)]) -> Repeats {
         let mut repeats = Repeats::default();
         for &(start, end, stamp) in sent {
             let stamp = Some(stamp);
-            repeats.push(Repeat { start, end, stamp, episode: 1, needless: 0 });
+            repeats.push(Repeat {
+                start: Offset::at(start),
+                end: Offset::at(end),
+                stamp,
+                episode: 1,
+                needless: 0,
+            });
         }
         repeats
     }
 
     fn told(repeats: &mut Repeats, block: Block) -> Vec<(i64, i64)> {
-        repeats.on_duplicate(block).map(|n| (n.start, n.bytes)).collect()
+        repeats.on_duplicate(block).map(|n| (n.start.get(), n.bytes)).collect()
     }
 
     #[test]
     fn a_report_tells_of_the_repeats_in_its_range_alone() {
         let mut repeats = repeats(&[(0, 10, 5), (10, 20, 5), (20, 30, 5)]);
-        assert_eq!(told(&mut repeats, (10, 20)), [(10, 10)]);
-        assert_eq!(told(&mut repeats, (10, 20)), [], "once");
-        assert_eq!(told(&mut repeats, (5, 25)), [(0, 5), (20, 5)]);
-        assert_eq!(told(&mut repeats, (40, 50)), [], "doubled on the way");
+        assert_eq!(told(&mut repeats, block(10, 20)), [(10, 10)]);
+        assert_eq!(told(&mut repeats, block(10, 20)), [], "once");
+        assert_eq!(told(&mut repeats, block(5, 25)), [(0, 5), (20, 5)]);
+        assert_eq!(told(&mut repeats, block(40, 50)), [], "doubled on the way");
     }
 
     #[test]
@@ -207,27 +215,30 @@ mod tests {
             let mut repeats = repeats(&[(1072, 1608, 5), (3000, 6000, 5)]);
             repeats.on_duplicate(block).map(|told| told.segments(1000)).collect()
         };
-        assert_eq!(segments((1460, 1608)), [0]);
-        assert_eq!(segments((1072, 1608)), [1]);
-        assert_eq!(segments((3000, 5999)), [2], "of three in one frame");
-        assert_eq!(segments((3000, 6000)), [3]);
+        assert_eq!(segments(block(1460, 1608)), [0]);
+        assert_eq!(segments(block(1072, 1608)), [1]);
+        assert_eq!(segments(block(3000, 5999)), [2], "of three in one frame");
+        assert_eq!(segments(block(3000, 6000)), [3]);
     }
 
     #[test]
     fn of_two_repeats_of_one_range_each_report_tells_of_one() {
         let mut repeats = repeats(&[(0, 10, 5), (0, 10, 9)]);
-        assert_eq!(told(&mut repeats, (0, 10)), [(0, 10)]);
-        assert_eq!(told(&mut repeats, (0, 10)), [(0, 10)]);
-        assert_eq!(told(&mut repeats, (0, 10)), []);
+        assert_eq!(told(&mut repeats, block(0, 10)), [(0, 10)]);
+        assert_eq!(told(&mut repeats, block(0, 10)), [(0, 10)]);
+        assert_eq!(told(&mut repeats, block(0, 10)), []);
     }
 
     #[test]
     fn an_echo_older_than_the_repeat_tells_of_the_hole_at_the_left_edge() {
-        let ack = |tsecr| Event { ack: 40, tsecr, bits: TS | ACK, ..Event::default() };
+        let ack = |tsecr| Event { ack: Offset::at(40), tsecr, bits: TS | ACK, ..Event::default() };
         let sent = [(0, 10, 5), (20, 30, 5)];
         let told = |tsecr, una| {
             let mut repeats = repeats(&sent);
-            repeats.on_echo(&ack(tsecr), una).map(|n| (n.start, n.bytes)).collect::<Vec<_>>()
+            repeats
+                .on_echo(&ack(tsecr), Offset::at(una))
+                .map(|n| (n.start.get(), n.bytes))
+                .collect::<Vec<_>>()
         };
         assert_eq!(told(4, 0), [(0, 10)], "the other may have filled its hole before");
         assert_eq!(told(5, 0), [], "its own");

@@ -11,6 +11,7 @@
 
 use crate::cc::slow_start::{SampleRule, SlowStart};
 use crate::limits::sense::{LINUX_INITIAL_WINDOW, SLACK};
+use crate::offsets::Offset;
 use crate::report::Cwnd;
 
 /// An ACK as the replay needs it.
@@ -19,7 +20,7 @@ pub(crate) struct Ack {
     /// Segments acknowledged since the connection began.
     pub(crate) una: u64,
     /// Highest byte the receiver allows.
-    pub(crate) window_end: i64,
+    pub(crate) window_end: Offset,
 }
 
 /// A captured frame of data: the stack handed it down whole.
@@ -28,7 +29,7 @@ pub(crate) struct FrameEnd {
     /// Segments sent up to its end.
     pub(crate) segments: u64,
     /// Its last byte.
-    pub(crate) byte: i64,
+    pub(crate) byte: Offset,
 }
 
 /// Windows that may explain a sender.
@@ -164,10 +165,10 @@ fn step(
 mod tests {
     use super::*;
 
-    const OPEN: i64 = i64::MAX;
+    const OPEN: Offset = Offset::MAX;
 
     fn frames(ends: &[u64]) -> Vec<FrameEnd> {
-        ends.iter().map(|end| FrameEnd { segments: *end, byte: *end as i64 }).collect()
+        ends.iter().map(|end| FrameEnd { segments: *end, byte: Offset::at(*end as i64) }).collect()
     }
 
     #[test]
@@ -181,12 +182,18 @@ mod tests {
         let ack = |una, window_end| Ack { una, window_end };
         replay.push(&[ack(10, OPEN)], &frames(&[15, 20, 25, 30]), 30, false);
         assert_eq!(replay.cwnd(20).best, Some(20));
-        replay.push(&[ack(30, 62)], &frames(&[32, 43, 54, 62]), 62, false);
+        replay.push(&[ack(30, Offset::at(62))], &frames(&[32, 43, 54, 62]), 62, false);
         assert_eq!(replay.cwnd(32).best, Some(40));
         let round4 = frames(&[79, 84, 101, 106, 126, 128, 134]);
-        replay.push(&[ack(54, 140), ack(62, 142)], &round4, 134, false);
+        replay.push(&[ack(54, Offset::at(140)), ack(62, Offset::at(142))], &round4, 134, false);
         assert_eq!(replay.cwnd(72).best, Some(72));
-        let round5 = [ack(79, 170), ack(84, 171), ack(116, 182), ack(128, 186), ack(134, 189)];
+        let round5 = [
+            ack(79, Offset::at(170)),
+            ack(84, Offset::at(171)),
+            ack(116, Offset::at(182)),
+            ack(128, Offset::at(186)),
+            ack(134, Offset::at(189)),
+        ];
         replay.push(&round5, &frames(&[150, 172, 189]), 189, false);
         assert_eq!(replay.cwnd(55).best, Some(144));
         let round6 = frames(&[195, 217, 239, 279, 282, 325, 350]);
@@ -200,7 +207,7 @@ mod tests {
         // The first flight filled the receiver's window: 10 is assumed, and 45 were sent.
         replay.start(0, 45, false);
         let sent: Vec<u64> = (46..=176).collect();
-        replay.push(&[Ack { una: 45, window_end: 176 }], &frames(&sent), 176, true);
+        replay.push(&[Ack { una: 45, window_end: Offset::at(176) }], &frames(&sent), 176, true);
         assert_eq!(replay.cwnd(131), Cwnd { low: Some(131), high: None, best: None });
         // Now nothing but the window stops it.
         let sent: Vec<u64> = (177..=176 + 400).collect();

@@ -15,6 +15,7 @@ use crate::limits::sense::{BATCH, BURST_TRIPS, DEFERRED, IDLE_ENDS_RUN_NS, NEVER
 use crate::limits::wait::Release;
 use crate::measure::flight::Sent;
 use crate::measure::ipid::Step;
+use crate::offsets::Offset;
 
 impl Sender {
     /// Data is sent at `at`.
@@ -35,7 +36,7 @@ impl Sender {
     }
 
     /// The FIN's place tells of data up to `seq` that the tap has not seen.
-    pub(crate) fn on_fin_behind_unseen(&mut self, seq: i64) {
+    pub(crate) fn on_fin_behind_unseen(&mut self, seq: Offset) {
         self.flight.send_unseen(seq, self.now, self.terms.mss);
         self.sends.last = self.now;
     }
@@ -96,7 +97,7 @@ impl Sender {
         let (mss, nxt) = (self.terms.mss, self.flight.nxt);
         let short = segments as i64 * mss.max(1) != i64::from(event.len);
         if event.seq > nxt {
-            let flight = self.stop.evidence.in_flight + event.seq - nxt;
+            let flight = self.stop.evidence.in_flight + (event.seq - nxt);
             self.repairs.losses.holes.push(Hole {
                 range: (nxt, event.seq),
                 since: self.sends.last,
@@ -259,7 +260,7 @@ impl Sender {
 
     /// The capture lacks what was sent from `since` on, up to offset `to`: it belongs to the open
     /// transfer, or begins one.
-    pub(crate) fn extend_run(&mut self, since: StackTime, to: i64) {
+    pub(crate) fn extend_run(&mut self, since: StackTime, to: Offset) {
         let from = self.flight.nxt;
         if self.transfers.runs.is_empty() || self.peer.spoke {
             self.end_run(since);
@@ -380,8 +381,8 @@ mod tests {
     /// What released a send right behind another, so long after the begin of their burst, where a round trip is `rtt`.
     fn released_behind(rtt: i64, since_begin: i64) -> Release {
         let mut walker = Sender::new(Terms { mss: 1448, ..Terms::default() }, true, 0);
-        walker.trips.sample(rtt, 0, 0);
-        walker.flight.nxt = 1448;
+        walker.trips.sample(rtt, Offset::FIRST, Offset::FIRST);
+        walker.flight.nxt = Offset::at(1448);
         walker.sends.burst_start = StackTime(10_000_000);
         let at = 10_000_000 + since_begin;
         walker.sends.last = StackTime(at - 500);

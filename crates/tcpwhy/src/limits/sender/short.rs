@@ -53,6 +53,7 @@ mod tests {
     use super::super::Terms;
     use super::*;
     use crate::limits::sender::releases::Advance;
+    use crate::offsets::Offset;
 
     const MSS: i64 = 1448;
 
@@ -60,16 +61,16 @@ mod tests {
     /// it.
     fn released_with(before: i64, others: &[i64], terms: Terms) -> bool {
         let mut sender = Sender::new(Terms { mss: MSS, ..terms }, true, 0);
-        sender.trips.sample(20_000_000, 0, 0);
-        sender.sends.short = (376, 376);
+        sender.trips.sample(20_000_000, Offset::FIRST, Offset::FIRST);
+        sender.sends.short = (Offset::at(376), 376);
         let at = 100_000_000;
-        sender.releases.push(StackTime(at - before - 10_000), 300, false);
-        sender.releases.push(StackTime(at - before), 376, false);
+        sender.releases.push(StackTime(at - before - 10_000), Offset::at(300), false);
+        sender.releases.push(StackTime(at - before), Offset::at(376), false);
         for (number, since) in (1..).zip(others) {
-            sender
-                .releases
-                .acks
-                .push_back(Advance { at: StackTime(at - since), una: 376 + number * MSS });
+            sender.releases.acks.push_back(Advance {
+                at: StackTime(at - since),
+                una: Offset::at(376 + number * MSS),
+            });
         }
         sender.was_released_with_short(StackTime(at))
     }

@@ -11,6 +11,7 @@ use crate::clocks::StackTime;
 use crate::flow::event::{Block, Event, RST};
 use crate::limits::sense::{NEVER, NOWHERE};
 use crate::measure::flight::{RETRANSMITTED, UNSEEN};
+use crate::offsets::Offset;
 use crate::report::State;
 
 /// What of this is known of a direction.
@@ -18,14 +19,14 @@ use crate::report::State;
 pub(crate) struct Silence {
     /// Repeats of what was the oldest unacknowledged data then, which begins at `head`.
     pub(crate) repeats: u64,
-    head: i64,
+    head: Offset,
     /// When and in which frame it was sent first and last.
     pub(crate) first: (StackTime, u64),
     pub(crate) last: (StackTime, u64),
     /// When it last acknowledged more.
     pub(crate) advanced: StackTime,
     /// What the receiver acknowledged last without acknowledging more, and when.
-    told: (i64, StackTime),
+    told: (Offset, StackTime),
     pub(crate) shut: Shut,
 }
 
@@ -60,7 +61,7 @@ impl Silence {
     /// What begins at `una` was retransmitted at `at`, in `frame`; `original`: when and in which frame it was before.
     pub(crate) fn on_repeat(
         &mut self,
-        una: i64,
+        una: Offset,
         now: (StackTime, u64),
         original: Option<(StackTime, u64)>,
     ) {
@@ -72,24 +73,24 @@ impl Silence {
     }
 
     /// The receiver acknowledges no more than `ack`, at `at`.
-    pub(crate) fn on_same_ack(&mut self, ack: i64, at: StackTime) {
+    pub(crate) fn on_same_ack(&mut self, ack: Offset, at: StackTime) {
         self.told = (ack, at);
     }
 
     /// How often what begins at `una` was sent, the original included; 0 if it never was again.
-    pub(crate) fn sends(&self, una: i64) -> u64 {
+    pub(crate) fn sends(&self, una: Offset) -> u64 {
         if self.head == una && self.repeats > 0 { self.repeats + 1 } else { 0 }
     }
 
     /// When the receiver last said that it has nothing behind `una`, if it did so at `since` or later.
-    pub(crate) fn told_since(&self, una: i64, since: StackTime) -> Option<StackTime> {
+    pub(crate) fn told_since(&self, una: Offset, since: StackTime) -> Option<StackTime> {
         Some(self.told.1).filter(|at| self.told.0 == una && *at >= since)
     }
 }
 
 impl Shut {
     /// A window of 0 behind `ack`, with `outstanding` bytes under way; `blocks` are what lies behind a hole.
-    fn on_ack(&mut self, ack: i64, outstanding: i64, blocks: &[Block]) {
+    fn on_ack(&mut self, ack: Offset, outstanding: i64, blocks: &[Block]) {
         self.acks += 1;
         self.over = self.over.max(outstanding);
         let behind = || blocks.iter().filter(|block| block.0 > ack);
@@ -157,37 +158,42 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flow::event::block;
 
     #[test]
     fn sends_of_the_head_are_counted_while_it_is_the_head() {
         let mut silence = Silence::default();
-        assert_eq!(silence.sends(0), 0);
-        silence.on_repeat(500, (StackTime(20), 2), Some((StackTime(10), 1)));
-        silence.on_repeat(500, (StackTime(40), 3), Some((StackTime(20), 2)));
+        assert_eq!(silence.sends(Offset::FIRST), 0);
+        silence.on_repeat(Offset::at(500), (StackTime(20), 2), Some((StackTime(10), 1)));
+        silence.on_repeat(Offset::at(500), (StackTime(40), 3), Some((StackTime(20), 2)));
         assert_eq!(
-            (silence.sends(500), silence.first, silence.last),
+            (silence.sends(Offset::at(500)), silence.first, silence.last),
             (3, (StackTime(10), 1), (StackTime(40), 3))
         );
-        assert_eq!(silence.sends(900), 0, "that was acknowledged since");
-        silence.on_repeat(900, (StackTime(60), 5), None);
-        assert_eq!((silence.sends(900), silence.first), (2, (StackTime(60), 5)));
+        assert_eq!(silence.sends(Offset::at(900)), 0, "that was acknowledged since");
+        silence.on_repeat(Offset::at(900), (StackTime(60), 5), None);
+        assert_eq!((silence.sends(Offset::at(900)), silence.first), (2, (StackTime(60), 5)));
     }
 
     #[test]
     fn what_the_receiver_said_before_says_nothing_of_what_came_after() {
         let mut silence = Silence::default();
-        silence.on_same_ack(500, StackTime(30));
-        assert_eq!(silence.told_since(500, StackTime(30)), Some(StackTime(30)));
-        assert_eq!(silence.told_since(500, StackTime(31)), None);
-        assert_eq!(silence.told_since(900, StackTime(0)), None, "it has acknowledged more since");
+        silence.on_same_ack(Offset::at(500), StackTime(30));
+        assert_eq!(silence.told_since(Offset::at(500), StackTime(30)), Some(StackTime(30)));
+        assert_eq!(silence.told_since(Offset::at(500), StackTime(31)), None);
+        assert_eq!(
+            silence.told_since(Offset::at(900), StackTime(0)),
+            None,
+            "it has acknowledged more since"
+        );
     }
 
     #[test]
     fn a_shut_window_tells_of_the_hole_that_it_is_shut_over() {
         let mut shut = Shut::default();
-        shut.on_ack(100, 0, &[]);
+        shut.on_ack(Offset::at(100), 0, &[]);
         assert_eq!((shut.acks, shut.with_hole), (1, 0));
-        shut.on_ack(100, 9, &[(700, 800), (900, 1_500), (20, 50)]);
+        shut.on_ack(Offset::at(100), 9, &[block(700, 800), block(900, 1_500), block(20, 50)]);
         assert_eq!((shut.acks, shut.with_hole, shut.over), (2, 1, 9));
         assert_eq!((shut.missing, shut.held), (600, 700), "what lies before is a duplicate");
     }

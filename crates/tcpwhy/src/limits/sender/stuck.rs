@@ -9,11 +9,12 @@
 use super::Sender;
 use crate::clocks::StackTime;
 use crate::flow::event::Event;
+use crate::offsets::Offset;
 
 /// A head that does not get through.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stuck {
-    pub(crate) seq: i64,
+    pub(crate) seq: Offset,
     /// Payload of each of its sends.
     pub(crate) size: i64,
     /// How often it was sent, the original included.
@@ -46,7 +47,7 @@ impl Heads {
     }
 
     /// Everything before `una` is acknowledged, the largest segment of it being `largest`.
-    pub(crate) fn on_advance(&mut self, una: i64, largest: i64) {
+    pub(crate) fn on_advance(&mut self, una: Offset, largest: i64) {
         self.largest_arrived = self.largest_arrived.max(largest);
         if let Some(mut head) = self.now.filter(|head| una > head.seq) {
             self.now = None;
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
 
     fn head(size: i64, sent: u64) -> Heads {
-        let now = Some(Stuck { seq: 100, size, sent, ..Stuck::default() });
+        let now = Some(Stuck { seq: Offset::at(100), size, sent, ..Stuck::default() });
         Heads { now, done: None, largest_arrived: 200 }
     }
 
@@ -128,7 +129,7 @@ mod tests {
     #[test]
     fn what_arrives_whole_at_last_was_lost_by_chance() {
         let mut heads = head(1448, 4);
-        heads.on_advance(1_548, 0);
+        heads.on_advance(Offset::at(1_548), 0);
         assert!(heads.worst().is_none());
     }
 
@@ -136,7 +137,7 @@ mod tests {
     fn what_passes_in_pieces_was_too_long() {
         let mut heads = head(1448, 4);
         heads.now.as_mut().expect("a head").smaller = Some(1024);
-        heads.on_advance(1_124, 1024);
+        heads.on_advance(Offset::at(1_124), 1024);
         let worst = heads.worst().expect("stuck");
         assert!(worst.passed && worst.smaller == Some(1024), "{worst:?}");
     }

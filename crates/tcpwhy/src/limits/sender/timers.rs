@@ -294,6 +294,7 @@ impl Sender {
 mod tests {
     use super::*;
     use crate::limits::sender::Terms;
+    use crate::offsets::Offset;
 
     /// Whether `segments` at `at` are taken for a probe, 10 ms being the round trip and two segments
     /// in flight since 0.
@@ -305,12 +306,12 @@ mod tests {
     fn is_probe_of([una, seq, len]: [i64; 3], at: i64, tap_at_sender: bool) -> bool {
         let terms = Terms { mss: 1448, sack: true, tap_at_sender, ..Terms::default() };
         let mut walker = Sender::new(terms, true, 0);
-        walker.trips.sample(10_000_000, 0, 0);
-        walker.flight.send_unseen(2 * 1448, StackTime(0), 1448);
-        walker.flight.una = una;
+        walker.trips.sample(10_000_000, Offset::FIRST, Offset::FIRST);
+        walker.flight.send_unseen(Offset::at(2 * 1448), StackTime(0), 1448);
+        walker.flight.una = Offset::at(una);
         (walker.progress.at, walker.sends.last, walker.sends.new.short) =
             (StackTime(0), StackTime(0), false);
-        let event = Event { seq, len: len as u32, ..Event::default() };
+        let event = Event { seq: Offset::at(seq), len: len as u32, ..Event::default() };
         walker.probe_like_new(&event, StackTime(at)) != Probe::None
     }
 
@@ -346,11 +347,11 @@ mod tests {
         let told = |segments: i64, at: i64, tap_at_sender: bool| {
             let terms = Terms { mss: 1448, sack: true, tap_at_sender, ..Terms::default() };
             let mut walker = Sender::new(terms, true, 0);
-            walker.trips.sample(10_000_000, 0, 0);
-            walker.flight.send_unseen(segments * 1448, StackTime(0), 1448);
+            walker.trips.sample(10_000_000, Offset::FIRST, Offset::FIRST);
+            walker.flight.send_unseen(Offset::at(segments * 1448), StackTime(0), 1448);
             (walker.progress.at, walker.sends.last, walker.sends.new.short) =
                 (StackTime(0), StackTime(0), false);
-            let event = Event { seq: segments * 1448, len: 1448, ..Event::default() };
+            let event = Event { seq: Offset::at(segments * 1448), len: 1448, ..Event::default() };
             walker.probe_like_new(&event, StackTime(at))
         };
         assert_eq!(told(1, 210_000_000, false), Probe::TailOrTimeout);
@@ -366,13 +367,13 @@ mod tests {
 
     fn may_be_timers_at(seq: i64, quiet: i64, change: impl Fn(&mut Sender)) -> bool {
         let mut walker = Sender::new(Terms { mss: 1448, sack: true, ..Terms::default() }, true, 0);
-        walker.trips.sample(10_000_000, 0, 0);
-        walker.flight.restart(2 * 1448);
+        walker.trips.sample(10_000_000, Offset::FIRST, Offset::FIRST);
+        walker.flight.restart(Offset::at(2 * 1448));
         walker.transfers.first_at = Some(StackTime(0));
         (walker.progress.at, walker.sends.last, walker.sends.new.short) =
             (StackTime(0), StackTime(0), false);
         change(&mut walker);
-        let event = Event { seq, len: 1448, ..Event::default() };
+        let event = Event { seq: Offset::at(seq), len: 1448, ..Event::default() };
         walker.may_be_lost_tail(&event, StackTime(quiet))
     }
 

@@ -7,6 +7,7 @@
 
 use crate::clocks::StackTime;
 use crate::limits::sense::{SPARE_TABLES, TRANSFERS};
+use crate::offsets::Offset;
 use crate::report::{State, TimeIn};
 use tcpwhy_words::units::Duration;
 
@@ -15,8 +16,8 @@ use tcpwhy_words::units::Duration;
 pub(crate) struct Run {
     pub(crate) start: StackTime,
     pub(crate) end: StackTime,
-    pub(crate) from: i64,
-    pub(crate) to: i64,
+    pub(crate) from: Offset,
+    pub(crate) to: Offset,
     pub(crate) first_round: u64,
     pub(crate) last_round: u64,
     /// Time since the peer's last data before it.
@@ -25,7 +26,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// A transfer that begins at `start`, with offset `from`, in round `round`.
-    pub(crate) fn at(start: StackTime, from: i64, round: u64) -> Self {
+    pub(crate) fn at(start: StackTime, from: Offset, round: u64) -> Self {
         Self {
             start,
             end: start,
@@ -53,7 +54,7 @@ pub(crate) struct Transfers {
     pub(crate) dropped: u64,
     /// When the first data byte that the capture meets was sent, and its offset.
     pub(crate) first_at: Option<StackTime>,
-    pub(crate) first_offset: i64,
+    pub(crate) first_offset: Offset,
 }
 
 impl Transfers {
@@ -146,9 +147,9 @@ mod tests {
     fn time_is_shared_out_to_the_transfers_it_falls_into() {
         let mut transfers = Transfers::default();
         transfers.share(0, 5, State::Handshake, 0);
-        transfers.begin(Run { end: StackTime(20), ..Run::at(StackTime(10), 0, 0) });
+        transfers.begin(Run { end: StackTime(20), ..Run::at(StackTime(10), Offset::FIRST, 0) });
         transfers.share(5, 12, State::CwndSlowStart, 0);
-        transfers.begin(Run::at(StackTime(30), 9, 1));
+        transfers.begin(Run::at(StackTime(30), Offset::at(9), 1));
         transfers.last_until(StackTime(34));
         transfers.share(12, 32, State::App, 0);
         transfers.share(32, 40, State::LastFlight, 0);
@@ -160,13 +161,13 @@ mod tests {
     fn what_lies_behind_its_end_is_the_transfers_only_if_it_goes_on() {
         for goes_on in [false, true] {
             let mut transfers = Transfers::default();
-            transfers.begin(Run { end: StackTime(10), ..Run::at(StackTime(0), 0, 0) });
+            transfers.begin(Run { end: StackTime(10), ..Run::at(StackTime(0), Offset::FIRST, 0) });
             transfers.share(0, 10, State::LastFlight, 0);
             transfers.share(10, 14, State::IdlePeerThink, 0);
             if goes_on {
                 transfers.last_until(StackTime(14));
             }
-            transfers.begin(Run::at(StackTime(30), 9, 1));
+            transfers.begin(Run::at(StackTime(30), Offset::at(9), 1));
             transfers.share(14, 30, State::IdlePeerThink, 0);
             transfers.share(30, 31, State::App, 0);
             let all = [of(State::LastFlight, 10), of(State::IdlePeerThink, 4)];
@@ -180,7 +181,7 @@ mod tests {
         let shift = 20;
         let shared = |late: bool| {
             let mut transfers = Transfers::default();
-            transfers.begin(Run::at(StackTime(-shift), 0, 0));
+            transfers.begin(Run::at(StackTime(-shift), Offset::FIRST, 0));
             let share = |transfers: &mut Transfers, due: &[(i64, i64, State)]| {
                 for (start, end, state) in due {
                     transfers.share(*start, *end, *state, shift);
@@ -206,7 +207,7 @@ mod tests {
     #[test]
     fn more_transfers_than_kept_are_counted() {
         let mut transfers = Transfers::default();
-        (0..TRANSFERS + 3).for_each(|_| transfers.begin(Run::at(StackTime(0), 0, 0)));
+        (0..TRANSFERS + 3).for_each(|_| transfers.begin(Run::at(StackTime(0), Offset::FIRST, 0)));
         assert_eq!((transfers.runs.len(), transfers.dropped), (TRANSFERS, 3));
     }
 }

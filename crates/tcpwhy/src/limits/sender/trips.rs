@@ -18,6 +18,7 @@ use crate::limits::sense::{
 };
 use crate::measure::rto::Rto;
 use crate::measure::sketch::Sketch;
+use crate::offsets::Offset;
 
 /// Whether an ACK that comes `late` behind the least round trip waited for that timer.
 pub(crate) fn is_delayed_ack(late: i64) -> bool {
@@ -110,7 +111,7 @@ impl RoundTrips {
     }
 
     /// Feeds the timers, as [`Rto::sample`] does.
-    pub(crate) fn sample(&mut self, rtt: i64, una: i64, nxt: i64) {
+    pub(crate) fn sample(&mut self, rtt: i64, una: Offset, nxt: Offset) {
         self.timers.sample(rtt, una, nxt);
         if self.least == i64::MAX {
             self.fit_share();
@@ -147,7 +148,7 @@ mod tests {
     fn the_scale_is_the_best_that_is_known() {
         let mut trips = RoundTrips::new(0);
         assert_eq!(trips.scale(), 1_000_000);
-        trips.sample(8_000_000, 0, 0);
+        trips.sample(8_000_000, Offset::FIRST, Offset::FIRST);
         assert_eq!((trips.scale(), trips.tolerance(0)), (8_000_000, 240_000));
         trips.shorten(7_000_000);
         trips.shorten(9_000_000);

@@ -5,12 +5,13 @@
 
 use crate::clocks::StackTime;
 use crate::limits::sense::{AT_MAXIMUM, FILLED_ROUNDS, NEVER, NOWHERE, RECENT_ROUNDS};
+use crate::offsets::Offset;
 
 /// What the receiver announced.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiverWindow {
     /// Highest byte it allows, `NOWHERE` before the first announcement.
-    pub(crate) end: i64,
+    pub(crate) end: Offset,
     /// The window as last announced, and at most.
     pub(crate) size: i64,
     pub(crate) largest: i64,
@@ -73,8 +74,13 @@ impl ReceiverWindow {
     }
 
     /// What is left of it beyond `nxt`; `i64::MAX` while it is unknown.
-    pub(crate) fn room(&self, nxt: i64) -> i64 {
+    pub(crate) fn room(&self, nxt: Offset) -> i64 {
         if self.is_known() { self.end - nxt } else { i64::MAX }
+    }
+
+    /// The last offset behind which it has room for `bytes`; [`Offset::MAX`] while it is unknown.
+    pub(crate) fn last_with_room(&self, bytes: i64) -> Offset {
+        if self.is_known() { self.end - bytes } else { Offset::MAX }
     }
 
     /// Announcements were missed: how far the receiver allows now is not known until the next one.
@@ -83,7 +89,7 @@ impl ReceiverWindow {
     }
 
     /// Takes an announcement of `size` bytes beyond `ack`; whether the right edge moved.
-    pub(crate) fn take(&mut self, ack: i64, size: i64, una: i64) -> bool {
+    pub(crate) fn take(&mut self, ack: Offset, size: i64, una: Offset) -> bool {
         let end = ack + size;
         let moved = end > self.end;
         if ack >= una || moved {
@@ -152,12 +158,18 @@ mod tests {
     #[test]
     fn an_old_ack_does_not_take_the_window_back() {
         let mut window = ReceiverWindow::default();
-        assert_eq!(window.room(0), i64::MAX);
-        assert!(window.take(100, 1000, 100));
-        assert!(!window.take(50, 900, 100), "reordered");
-        assert_eq!((window.end, window.size, window.room(300)), (1100, 1000, 800));
-        assert!(!window.take(100, 500, 100), "shrunk: RFC 9293 tells senders to bear it");
-        assert_eq!((window.end, window.size, window.largest), (1100, 500, 1000));
+        assert_eq!(window.room(Offset::FIRST), i64::MAX);
+        assert!(window.take(Offset::at(100), 1000, Offset::at(100)));
+        assert!(!window.take(Offset::at(50), 900, Offset::at(100)), "reordered");
+        assert_eq!(
+            (window.end, window.size, window.room(Offset::at(300))),
+            (Offset::at(1100), 1000, 800)
+        );
+        assert!(
+            !window.take(Offset::at(100), 500, Offset::at(100)),
+            "shrunk: RFC 9293 tells senders to bear it"
+        );
+        assert_eq!((window.end, window.size, window.largest), (Offset::at(1100), 500, 1000));
         assert_eq!(window.taken_back, (500, 500));
     }
 
@@ -165,7 +177,7 @@ mod tests {
     fn a_window_has_grown_if_it_is_a_twentieth_larger_than_ever() {
         let mut window = ReceiverWindow::default();
         let grown = |window: &mut ReceiverWindow, size, at| {
-            window.take(at, size, at);
+            window.take(Offset::at(at), size, Offset::at(at));
             window.note_growth(StackTime(at));
             window.has_grown_since(StackTime(at))
         };
@@ -205,9 +217,9 @@ mod tests {
     #[test]
     fn a_large_window_of_long_ago_is_forgotten() {
         let mut window = ReceiverWindow::default();
-        window.take(0, 9000, 0);
+        window.take(Offset::FIRST, 9000, Offset::FIRST);
         window.on_round(8);
-        window.take(0, 500, 0);
+        window.take(Offset::FIRST, 500, Offset::FIRST);
         assert_eq!(window.recent_largest(), 9000);
         window.on_round(9);
         window.on_round(16);

@@ -25,16 +25,17 @@ pub(crate) use self::timers::*;
 pub(crate) use self::windows::*;
 
 use crate::clocks::StackTime;
+use crate::offsets::Offset;
 use core::ops::{Div, Mul};
 
 /// Before any offset of a connection ([`crate::flow::connection::Flow`] clamps them to a quarter of this),
 /// and far enough from the end of the numbers for sums and percentages. For `quick/burst`, `quick/turns`, `sender`,
 /// `sender/book`, `sender/sends`, `sender/silence`, `sender/window`.
-pub(crate) const NOWHERE: i64 = -(1 << 55);
+pub(crate) const NOWHERE: Offset = Offset::at(-(1 << 55));
 
 /// Before any time of a connection, as far from it. For `pulse`, `quick/burst`, `sender`, `sender/book`, `sender/sends`,
 /// `sender/silence`, `sender/timers`, `sender/window`.
-pub(crate) const NEVER: StackTime = StackTime(NOWHERE);
+pub(crate) const NEVER: StackTime = StackTime(-(1 << 55));
 
 /// Nanoseconds in a second: a rate is in bytes per second. For `near/rate`, `near/spacing`, `round`.
 pub(crate) const SECOND_NS: i64 = 1_000_000_000;

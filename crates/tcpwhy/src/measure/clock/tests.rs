@@ -1,4 +1,5 @@
 use super::*;
+use crate::flow::event::block;
 
 /// Whether data at `tap` is drawn by what the capture lacks: the peer's tick is 4 ms, its stamp 10 came at 0, and
 /// the data echoes `echo`.
@@ -25,12 +26,23 @@ fn an_echo_of_what_was_not_seen_tells_that_it_came_within_two_ticks() {
 fn floor_after(answer: i64, silence: i64, lag: i64) -> Option<i64> {
     let mut clock = SideClock::default();
     clock.peer_passed(&Event { len: 100, bits: ACK, ..Event::default() });
-    let sent = Event { tap: TapTime(answer), ack: 100, len: 100, bits: ACK, ..Event::default() };
+    let sent = Event {
+        tap: TapTime(answer),
+        ack: Offset::at(100),
+        len: 100,
+        bits: ACK,
+        ..Event::default()
+    };
     let cause = clock.cause_of(&sent, &[]);
     clock.learn(&sent, cause);
-    let acked = Event { tap: TapTime(answer + silence), ack: 100, bits: ACK, ..Event::default() };
+    let acked = Event {
+        tap: TapTime(answer + silence),
+        ack: Offset::at(100),
+        bits: ACK,
+        ..Event::default()
+    };
     clock.peer_passed(&acked);
-    let more = Event { tap: acked.tap + lag, seq: 100, ..sent };
+    let more = Event { tap: acked.tap + lag, seq: Offset::at(100), ..sent };
     let cause = clock.cause_of(&more, &[]);
     clock.learn(&more, cause);
     clock.floor()
@@ -48,10 +60,12 @@ fn without_stamps_what_an_ack_lets_out_of_a_silence_tells_how_near_the_stack_is(
 /// after `acked`.
 fn floor_of_sack(sacked: i64, acked: i64, first: Block) -> Option<i64> {
     let mut clock = SideClock::default();
-    let data = Event { seq: 1460, len: 500, bits: ACK, ..Event::default() };
+    let data = Event { seq: Offset::at(1460), len: 500, bits: ACK, ..Event::default() };
     clock.peer_passed(&data);
-    for (tap, ack, blocks) in [(sacked, 0, &[first, (1460, 1960)][..]), (acked, 1960, &[][..])] {
-        let answer = Event { tap: TapTime(tap), ack, bits: ACK, ..Event::default() };
+    for (tap, ack, blocks) in [(sacked, 0, &[first, block(1460, 1960)][..]), (acked, 1960, &[][..])]
+    {
+        let answer =
+            Event { tap: TapTime(tap), ack: Offset::at(ack), bits: ACK, ..Event::default() };
         let cause = clock.cause_of(&answer, blocks);
         clock.learn(&answer, cause);
     }
@@ -61,9 +75,13 @@ fn floor_of_sack(sacked: i64, acked: i64, first: Block) -> Option<i64> {
 #[test]
 fn a_report_by_sack_is_the_answer_and_what_fills_the_hole_draws_the_ack() {
     let second = 1_000_000_000;
-    assert_eq!(floor_of_sack(200_000, 21 * second, (1460, 1960)), Some(200_000));
-    assert_eq!(floor_of_sack(300_000, 200_000, (1460, 1960)), Some(300_000));
-    assert_eq!(floor_of_sack(300_000, second, (1500, 1600)), Some(300_000), "a duplicate first");
+    assert_eq!(floor_of_sack(200_000, 21 * second, block(1460, 1960)), Some(200_000));
+    assert_eq!(floor_of_sack(300_000, 200_000, block(1460, 1960)), Some(300_000));
+    assert_eq!(
+        floor_of_sack(300_000, second, block(1500, 1600)),
+        Some(300_000),
+        "a duplicate first"
+    );
 }
 
 #[test]
@@ -74,7 +92,7 @@ fn what_echoes_no_later_stamp_was_on_its_way_when_that_came() {
             clock.peer_passed(&Event {
                 tsval,
                 tap: TapTime(tap),
-                seq,
+                seq: Offset::at(seq),
                 bits: TS,
                 ..Event::default()
             });

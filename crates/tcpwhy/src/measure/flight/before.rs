@@ -5,6 +5,7 @@
 
 use super::{Flight, MAX_ENTRIES, Sent, UNSEEN, Volley};
 use crate::clocks::StackTime;
+use crate::offsets::Offset;
 
 /// Beside [`UNSEEN`]: it was sent before the capture began.
 pub(super) const BEFORE: u8 = 8;
@@ -12,7 +13,7 @@ pub(super) const BEFORE: u8 = 8;
 impl Flight {
     /// What lies between `ack` and `una` was sent before the capture. Its oldest was sent at the first of `times`, its
     /// newest at the other. A flight that reaches further back than is kept is left out.
-    pub(crate) fn reach_back(&mut self, ack: i64, times: (StackTime, StackTime), mss: i64) {
+    pub(crate) fn reach_back(&mut self, ack: Offset, times: (StackTime, StackTime), mss: i64) {
         let (upto, mss) = (self.una, mss.max(1));
         let Some(segments) = segments_between(ack, upto, mss) else { return };
         let segments_to = self.segments_to(upto);
@@ -37,7 +38,7 @@ impl Flight {
     }
 
     /// What lies between `nxt` and `end` was sent before the capture.
-    pub(crate) fn send_before(&mut self, end: i64, times: (StackTime, StackTime), mss: i64) {
+    pub(crate) fn send_before(&mut self, end: Offset, times: (StackTime, StackTime), mss: i64) {
         let (from, mss) = (self.nxt, mss.max(1));
         let Some(segments) = segments_between(from, end, mss) else { return };
         for number in 0..segments {
@@ -50,15 +51,15 @@ impl Flight {
 }
 
 /// How many segments lie between the two, if there are some, and no more than are kept.
-fn segments_between(from: i64, to: i64, mss: i64) -> Option<u64> {
-    let bytes = u64::try_from(to.checked_sub(from)?).ok().filter(|bytes| *bytes > 0)?;
+fn segments_between(from: Offset, to: Offset, mss: i64) -> Option<u64> {
+    let bytes = u64::try_from(to.checked_since(from)?).ok().filter(|bytes| *bytes > 0)?;
     let segments = bytes.div_ceil(mss.unsigned_abs());
     (segments <= (MAX_ENTRIES / 2) as u64).then_some(segments)
 }
 
 /// The segment `number` of this many between two offsets.
 fn unseen(
-    (from, to): (i64, i64),
+    (from, to): (Offset, Offset),
     (number, segments): (u64, u64),
     (oldest, newest): (StackTime, StackTime),
     mss: i64,
@@ -73,15 +74,17 @@ fn unseen(
 mod tests {
     use super::*;
     use crate::flow::event::Event;
+    use crate::flow::event::block;
 
     const MSS: i64 = 1_000;
 
     /// Two segments that the capture met, from 10,000 on, and what lay before them.
-    fn midway(ack: i64) -> Flight {
+    fn midway(ack: Offset) -> Flight {
         let mut flight = Flight::default();
-        flight.restart(10_000);
+        flight.restart(Offset::at(10_000));
         for number in 0..2 {
-            let event = Event { seq: 10_000 + number * MSS, len: 1_000, ..Event::default() };
+            let event =
+                Event { seq: Offset::at(10_000 + number * MSS), len: 1_000, ..Event::default() };
             flight.send_new(Sent::of(&event, StackTime(50), 1), MSS);
         }
         flight.reach_back(ack, (StackTime(10), StackTime(40)), MSS);
@@ -90,14 +93,17 @@ mod tests {
 
     #[test]
     fn what_the_first_ack_does_not_cover_is_in_flight_and_not_missing() {
-        let mut flight = midway(7_500);
+        let mut flight = midway(Offset::at(7_500));
         assert_eq!(
             (flight.una, flight.outstanding(), flight.outstanding_segments()),
-            (7_500, 4_500, 5)
+            (Offset::at(7_500), 4_500, 5)
         );
         assert_eq!((flight.oldest_at(), flight.unseen_segments()), (Some(StackTime(10)), 0));
-        assert!(flight.is_unseen(7_500, 8_500) && !flight.is_unseen(9_500, 10_500));
-        let acked = flight.ack(11_000);
+        assert!(
+            flight.is_unseen(Offset::at(7_500), Offset::at(8_500))
+                && !flight.is_unseen(Offset::at(9_500), Offset::at(10_500))
+        );
+        let acked = flight.ack(Offset::at(11_000));
         assert_eq!(
             (acked.bytes, acked.unseen_segments, acked.newest_at),
             (3_500, 0, Some(StackTime(50)))
@@ -107,20 +113,20 @@ mod tests {
 
     #[test]
     fn an_ack_of_the_first_byte_reaches_no_further_back() {
-        assert_eq!(midway(10_000).outstanding(), 2_000);
-        let far = midway(10_000 - (MAX_ENTRIES as i64) * MSS);
+        assert_eq!(midway(Offset::at(10_000)).outstanding(), 2_000);
+        let far = midway(Offset::at(10_000 - (MAX_ENTRIES as i64) * MSS));
         assert_eq!(far.outstanding(), 2_000, "more than is kept");
     }
 
     #[test]
     fn what_sack_reports_was_sent() {
         let mut flight = Flight::default();
-        flight.restart(5_000);
-        flight.send_before(8_000, (StackTime(0), StackTime(30)), MSS);
-        flight.send_before(7_000, (StackTime(0), StackTime(30)), MSS);
-        assert_eq!((flight.nxt, flight.outstanding_segments()), (8_000, 3));
+        flight.restart(Offset::at(5_000));
+        flight.send_before(Offset::at(8_000), (StackTime(0), StackTime(30)), MSS);
+        flight.send_before(Offset::at(7_000), (StackTime(0), StackTime(30)), MSS);
+        assert_eq!((flight.nxt, flight.outstanding_segments()), (Offset::at(8_000), 3));
         assert!(flight.ends_before());
-        assert_eq!(flight.sack(&[(6_000, 8_000)]), 2_000);
-        assert_eq!(flight.ack(8_000).unseen_segments, 0);
+        assert_eq!(flight.sack(&[block(6_000, 8_000)]), 2_000);
+        assert_eq!(flight.ack(Offset::at(8_000)).unseen_segments, 0);
     }
 }

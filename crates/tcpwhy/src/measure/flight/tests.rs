@@ -18,16 +18,17 @@ fn volley(frames: usize) -> Flight {
 
 /// Start, when it left, frame and segments before its end of what is in flight, one by one.
 fn told(flight: &mut Flight) -> Vec<(i64, i64, u64, u64)> {
-    let all = flight.overlapping(i64::MIN, i64::MAX);
-    all.map(|sent| (sent.start, sent.at.0, sent.frame, sent.segments_to)).collect()
+    let all = flight.overlapping(Offset::MIN, Offset::MAX);
+    all.map(|sent| (sent.start.get(), sent.at.0, sent.frame, sent.segments_to)).collect()
 }
 
 #[test]
 fn a_volley_that_is_spread_is_the_frames_that_it_was_made_of() {
     let mut flight = volley(3);
     assert_eq!(told(&mut flight), [(0, 10, 1, 1), (100, 20, 2, 2), (200, 30, 3, 3)]);
-    assert_eq!((flight.nxt, flight.segments_to_nxt, flight.frames()), (300, 3, 3));
-    let then: Vec<_> = flight.overlapping(0, 300).map(|sent| sent.flight_then).collect();
+    assert_eq!((flight.nxt, flight.segments_to_nxt, flight.frames()), (Offset::at(300), 3, 3));
+    let then: Vec<_> =
+        flight.overlapping(Offset::FIRST, Offset::at(300)).map(|sent| sent.flight_then).collect();
     assert_eq!(then, [100, 200, 300]);
 }
 
@@ -35,29 +36,29 @@ fn a_volley_that_is_spread_is_the_frames_that_it_was_made_of() {
 fn an_ack_takes_the_first_frames_of_a_volley() {
     for (ack, newest_at, left) in [(99, None, 4), (100, Some(10), 3), (399, Some(30), 1)] {
         let mut flight = volley(4);
-        let acked = flight.ack(ack);
+        let acked = flight.ack(Offset::at(ack));
         assert_eq!(
             [acked.newest_at, acked.oldest_at],
             [newest_at, newest_at.map(|_| 10)].map(|at| at.map(StackTime))
         );
         assert_eq!((flight.frames(), flight.outstanding()), (left, 400 - ack), "{ack}");
-        assert_eq!(flight.segments_to(ack), ack as u64 / 100);
+        assert_eq!(flight.segments_to(Offset::at(ack)), ack as u64 / 100);
         let first = 4 - left as i64;
         let frame = |at: i64| (100 * at, 10 + 10 * at, 1 + at as u64, 1 + at as u64);
         assert_eq!(told(&mut flight), (first..4).map(frame).collect::<Vec<_>>(), "{ack}");
     }
     let mut flight = volley(4);
-    assert_eq!(flight.ack(400).newest_at, Some(StackTime(40)));
-    assert_eq!((flight.frames(), flight.segments_to(400)), (0, 4));
+    assert_eq!(flight.ack(Offset::at(400)).newest_at, Some(StackTime(40)));
+    assert_eq!((flight.frames(), flight.segments_to(Offset::at(400))), (0, 4));
 }
 
 #[test]
 fn an_ack_of_two_volleys_takes_the_times_of_the_right_ones() {
     let mut flight = volley(2);
-    let second = Event { frame: 9, seq: 200, len: 50, ..Event::default() };
+    let second = Event { frame: 9, seq: Offset::at(200), len: 50, ..Event::default() };
     let other = Follower { tap: TapTime(0), frame: 10, id: 0, is_pushed: false };
     flight.push_each(&second, StackTime(70), (&[other], Left::At(StackTime(80))), 1);
-    let acked = flight.ack(250);
+    let acked = flight.ack(Offset::at(250));
     assert_eq!(
         (acked.oldest_at, acked.newest_at, acked.largest),
         (Some(StackTime(10)), Some(StackTime(70)), 100)

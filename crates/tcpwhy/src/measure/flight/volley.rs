@@ -3,6 +3,7 @@
 use crate::clocks::{StackTime, TapTime};
 use crate::flow::event::{CORRUPT, Event};
 use crate::flow::run::Follower;
+use crate::offsets::Offset;
 
 /// Entry flags.
 pub(crate) const RETRANSMITTED: u8 = 1;
@@ -14,8 +15,8 @@ pub(crate) const DAMAGED: u8 = 4;
 /// One captured frame's payload in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
-    pub(crate) start: i64,
-    pub(crate) end: i64,
+    pub(crate) start: Offset,
+    pub(crate) end: Offset,
     /// When it left the stack; of the latest transmission.
     pub(crate) at: StackTime,
     /// Bytes in flight after it was first sent.
@@ -98,12 +99,12 @@ impl Volley {
         self.first.end - self.first.start
     }
 
-    pub(super) fn end(&self) -> i64 {
+    pub(super) fn end(&self) -> Offset {
         self.first.end + self.more as i64 * self.bytes_each()
     }
 
     /// How many of its frames lie before `at` whole.
-    pub(super) fn before(&self, at: i64) -> usize {
+    pub(super) fn before(&self, at: Offset) -> usize {
         if at < self.first.end {
             0
         } else if at >= self.end() {

@@ -5,6 +5,7 @@
 //! arrives was sent, too: it counts as lost once a later copy came.
 
 use crate::clocks::TapTime;
+use crate::offsets::Offset;
 use std::collections::VecDeque;
 
 use super::gap::{Gap, Lost};
@@ -19,8 +20,8 @@ const OLD_ENOUGH_TENTHS: i64 = 9;
 /// Data that arrives at the tap.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Data {
-    pub(super) start: i64,
-    pub(super) end: i64,
+    pub(super) start: Offset,
+    pub(super) end: Offset,
     pub(super) at: i64,
     /// Its time stamp, and how long a tick of that is.
     pub(super) stamp: Option<(u32, i64)>,
@@ -37,8 +38,8 @@ pub(super) struct Data {
 /// Data that had not come when later data did.
 #[derive(Clone, Copy, Debug)]
 struct Hole {
-    start: i64,
-    end: i64,
+    start: Offset,
+    end: Offset,
     /// The number of its first packet, and when it was seen.
     number: u64,
     at: i64,
@@ -54,7 +55,7 @@ pub(super) struct Arrivals {
     /// When that was sent.
     sent: i64,
     /// Offset after the highest byte.
-    top: i64,
+    top: Offset,
     stamps: Stamps,
     /// How many packets were sent, lost ones included.
     number: u64,
@@ -171,8 +172,8 @@ mod tests {
     /// Segment `number` arrives at `at` milliseconds and was stamped at `stamp`.
     fn segment(number: i64, at: i64, stamp: u32) -> Data {
         Data {
-            start: number * MSS,
-            end: (number + 1) * MSS,
+            start: Offset::at(number * MSS),
+            end: Offset::at((number + 1) * MSS),
             at: at * MS,
             stamp: Some((stamp, MS)),
             wire: 1_066,
@@ -202,9 +203,10 @@ mod tests {
         assert_eq!((gap.work, gap.sent, gap.chain, gap.number), (1_066, 3 * 1_066, 3, 1));
         assert!(!waited && arrivals.lost.is_empty());
         arrivals.on_data(&segment(2, 36, 26));
-        let [Lost { number: 2, seq: 2_000, .. }] = arrivals.lost[..] else {
+        let [Lost { number: 2, seq, .. }] = arrivals.lost[..] else {
             panic!("{:?}", arrivals.lost)
         };
+        assert_eq!(seq, Offset::at(2_000));
         arrivals.on_data(&segment(1, 37, 27));
         assert_eq!(arrivals.lost[1].number, 1);
         assert!(arrivals.holes.is_empty());

@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::gap::{Gap, Lost, Terms};
 use crate::flow::event::Block;
+use crate::offsets::Offset;
 
 /// A copy younger than this many tenths of the least round trip is not the one that arrived.
 const OLD_ENOUGH_TENTHS: i64 = 9;
@@ -19,8 +20,8 @@ const MOST: usize = 1 << 16;
 /// A segment in flight.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    start: i64,
-    end: i64,
+    start: Offset,
+    end: Offset,
     /// Number and time of its newest copy, and of the one before.
     newest: (u64, i64),
     before: Option<(u64, i64)>,
@@ -41,7 +42,7 @@ pub(super) struct Departures {
     flight: VecDeque<Piece>,
     acked: u64,
     /// Up to where SACK reported, and what is missing below that, by number.
-    reported: i64,
+    reported: Offset,
     missing: BTreeSet<u64>,
     /// What did not arrive.
     pub(super) lost: Vec<Lost>,
@@ -97,7 +98,7 @@ impl Departures {
     pub(super) fn on_ack(
         &mut self,
         (at, coarse): (i64, i64),
-        ack: i64,
+        ack: Offset,
         blocks: &[Block],
     ) -> Option<(Gap, bool)> {
         let coarse = coarse.max(core::mem::replace(&mut self.coarse, coarse));
@@ -250,13 +251,14 @@ impl Told {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flow::event::block;
 
     const WIRE: u32 = 1_000;
 
     /// Ten segments of 900 bytes that are sent at once, 1,000 on the wire each.
     fn burst(departures: &mut Departures, from: i64, at: i64, count: i64) {
         for number in from..from + count {
-            departures.on_send((number * 900, (number + 1) * 900), at, WIRE);
+            departures.on_send(block(number * 900, (number + 1) * 900), at, WIRE);
         }
     }
 
@@ -264,16 +266,20 @@ mod tests {
     fn acks_of_a_burst_tell_when_each_packet_left() {
         let mut departures = Departures::default();
         burst(&mut departures, 0, 0, 4);
-        assert!(departures.on_ack((100, 0), 900, &[]).is_none(), "the first departure ends no gap");
-        let (gap, waited) = departures.on_ack((120, 0), 2_700, &[]).expect("two packets left");
+        assert!(
+            departures.on_ack((100, 0), Offset::at(900), &[]).is_none(),
+            "the first departure ends no gap"
+        );
+        let (gap, waited) =
+            departures.on_ack((120, 0), Offset::at(2_700), &[]).expect("two packets left");
         assert_eq!(
             (gap.from, gap.to, gap.work, gap.sent, gap.packets),
             (100, 120, 2_000, 2_000, 2)
         );
         assert!(waited, "they were sent before the first left");
         burst(&mut departures, 4, 200, 1);
-        departures.on_ack((130, 0), 3_600, &[]);
-        let (gap, waited) = departures.on_ack((300, 0), 4_500, &[]).expect("one more");
+        departures.on_ack((130, 0), Offset::at(3_600), &[]);
+        let (gap, waited) = departures.on_ack((300, 0), Offset::at(4_500), &[]).expect("one more");
         assert!(!waited && gap.first == 200, "it was sent after the others had left");
     }
 
@@ -281,16 +287,19 @@ mod tests {
     fn what_sack_reports_has_left_and_a_lost_packet_was_only_sent() {
         let mut departures = Departures::default();
         burst(&mut departures, 0, 0, 6);
-        departures.on_ack((100, 0), 900, &[]);
-        let (gap, waited) =
-            departures.on_ack((110, 0), 900, &[(1_800, 2_700)]).expect("the third left");
+        departures.on_ack((100, 0), Offset::at(900), &[]);
+        let (gap, waited) = departures
+            .on_ack((110, 0), Offset::at(900), &[block(1_800, 2_700)])
+            .expect("the third left");
         assert_eq!((gap.work, gap.sent, gap.packets, gap.chain), (1_000, 2_000, 1, 2));
         assert!(!waited, "the second is missing");
-        let (gap, _) =
-            departures.on_ack((120, 0), 900, &[(1_800, 3_600)]).expect("the fourth left");
+        let (gap, _) = departures
+            .on_ack((120, 0), Offset::at(900), &[block(1_800, 3_600)])
+            .expect("the fourth left");
         assert_eq!((gap.work, gap.sent), (1_000, 1_000));
-        departures.on_send((900, 1_800), 130, WIRE);
-        let (gap, _) = departures.on_ack((240, 0), 4_500, &[]).expect("the copy and the fifth");
+        departures.on_send(block(900, 1_800), 130, WIRE);
+        let (gap, _) =
+            departures.on_ack((240, 0), Offset::at(4_500), &[]).expect("the copy and the fifth");
         assert_eq!(
             (gap.work, gap.packets, gap.chain),
             (2_000, 2, 3),
@@ -302,13 +311,16 @@ mod tests {
     fn blocks_that_grow_together_report_what_was_between_them() {
         let mut departures = Departures::default();
         burst(&mut departures, 0, 0, 8);
-        departures.on_ack((100, 0), 900, &[]);
-        departures.on_ack((110, 0), 900, &[(1_800, 2_700)]);
-        departures.on_ack((120, 0), 900, &[(4_500, 5_400), (1_800, 2_700)]);
+        departures.on_ack((100, 0), Offset::at(900), &[]);
+        departures.on_ack((110, 0), Offset::at(900), &[block(1_800, 2_700)]);
+        departures.on_ack((120, 0), Offset::at(900), &[block(4_500, 5_400), block(1_800, 2_700)]);
         assert_eq!(departures.missing.len(), 3, "the second, fourth and fifth");
-        assert!(departures.on_ack((130, 0), 900, &[(1_800, 5_400)]).is_none(), "they were older");
+        assert!(
+            departures.on_ack((130, 0), Offset::at(900), &[block(1_800, 5_400)]).is_none(),
+            "they were older"
+        );
         assert_eq!(departures.missing.len(), 1);
-        departures.on_ack((140, 0), 5_400, &[]);
+        departures.on_ack((140, 0), Offset::at(5_400), &[]);
         assert!(departures.missing.is_empty());
     }
 
@@ -316,19 +328,24 @@ mod tests {
     fn a_duplicate_reported_is_no_departure() {
         let mut departures = Departures::default();
         burst(&mut departures, 0, 0, 3);
-        departures.on_ack((100, 0), 900, &[]);
-        assert!(departures.on_ack((110, 0), 900, &[(0, 900)]).is_none());
-        departures.on_ack((120, 0), 900, &[(1_800, 2_700)]);
-        assert!(departures.on_ack((130, 0), 900, &[(1_800, 2_700), (1_800, 2_700)]).is_none());
+        departures.on_ack((100, 0), Offset::at(900), &[]);
+        assert!(departures.on_ack((110, 0), Offset::at(900), &[block(0, 900)]).is_none());
+        departures.on_ack((120, 0), Offset::at(900), &[block(1_800, 2_700)]);
+        assert!(
+            departures
+                .on_ack((130, 0), Offset::at(900), &[block(1_800, 2_700), block(1_800, 2_700)])
+                .is_none()
+        );
     }
 
     #[test]
     fn a_copy_too_young_to_have_arrived_is_not_the_one_that_did() {
         let mut departures = Departures::default();
         burst(&mut departures, 0, 0, 2);
-        departures.on_ack((100, 0), 900, &[]);
-        departures.on_send((900, 1_800), 150, WIRE);
-        let (gap, _) = departures.on_ack((200, 0), 1_800, &[]).expect("the original, late");
+        departures.on_ack((100, 0), Offset::at(900), &[]);
+        departures.on_send(block(900, 1_800), 150, WIRE);
+        let (gap, _) =
+            departures.on_ack((200, 0), Offset::at(1_800), &[]).expect("the original, late");
         assert_eq!((gap.first, gap.chain), (0, 1));
         assert!(departures.lost.is_empty());
     }
@@ -340,8 +357,8 @@ mod tests {
             let mut departures = Departures::default();
             burst(&mut departures, 0, -20, 1);
             burst(&mut departures, 1, after, 1);
-            departures.on_ack((80, coarse[0]), 900, &[]);
-            departures.on_ack((180, coarse[1]), 1_800, &[]).expect("it left").1
+            departures.on_ack((80, coarse[0]), Offset::at(900), &[]);
+            departures.on_ack((180, coarse[1]), Offset::at(1_800), &[]).expect("it left").1
         };
         assert!(waited(-20, [0, 0]), "sent as the first left");
         assert!(!waited(-19, [0, 0]), "sent behind it");

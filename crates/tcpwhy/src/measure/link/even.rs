@@ -11,6 +11,7 @@ use super::stretch::Scale;
 use crate::clocks::TapTime;
 use crate::flow::event::Event;
 use crate::measure::sketch::Sketch;
+use crate::offsets::Offset;
 
 /// Of four packets, those faster than the link have to be the fewer.
 const MOST_FASTER: f64 = 0.5;
@@ -31,9 +32,9 @@ pub(super) struct Evenness {
     bytes: u64,
     full: u64,
     /// The ACK that came last, and how often it came again.
-    last: Option<(i64, u32)>,
+    last: Option<(Offset, u32)>,
     /// What was asked for, and when.
-    asked: VecDeque<(i64, TapTime)>,
+    asked: VecDeque<(Offset, TapTime)>,
     /// From then to its arrival, and the windows, in bytes.
     repairs: Sketch,
     windows: Sketch,
@@ -98,11 +99,17 @@ mod tests {
     }
 
     fn data(seq: i64, at: i64, len: u32) -> Event {
-        Event { seq, tap: TapTime(at * MS), len, ..Event::default() }
+        Event { seq: Offset::at(seq), tap: TapTime(at * MS), len, ..Event::default() }
     }
 
     fn ack(ack: i64, at: i64) -> Event {
-        Event { ack, tap: TapTime(at * MS), window: 50_000, bits: ACK, ..Event::default() }
+        Event {
+            ack: Offset::at(ack),
+            tap: TapTime(at * MS),
+            window: 50_000,
+            bits: ACK,
+            ..Event::default()
+        }
     }
 
     /// Twenty segments of this many bytes, and ACKs with a window of 50,000.

@@ -1,5 +1,7 @@
 //! The time between two departures of packets from a link, and what was sent and delivered in it.
 
+use crate::offsets::Offset;
+
 /// A gap between two departures.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Gap {
@@ -26,7 +28,7 @@ pub(super) struct Gap {
 pub(super) struct Lost {
     pub(super) number: u64,
     /// Offset of its data.
-    pub(super) seq: i64,
+    pub(super) seq: Offset,
     /// When it was sent, at the earliest.
     pub(super) sent: i64,
 }

@@ -39,6 +39,7 @@ pub(crate) use places::Place;
 use crate::flow::event::{ACK, Block, Event, SYN, TS};
 use crate::flow::run::Run;
 use crate::measure::stamps::Stamps;
+use crate::offsets::Offset;
 use arrivals::{Arrivals, Data};
 use departures::Departures;
 use even::Evenness;
@@ -114,7 +115,7 @@ pub(crate) struct Busy {
     /// Of the first, those that found its queue at least half as long as it ever was.
     pub(crate) lost_full: f64,
     /// The same of each: the offset of its data, and where.
-    pub(crate) places: Vec<(i64, Place)>,
+    pub(crate) places: Vec<(Offset, Place)>,
 }
 
 impl Busy {
@@ -153,7 +154,7 @@ pub(crate) struct Link {
     /// Packets are only counted now.
     counts: bool,
     /// What was acknowledged last while they are, and bytes on the wire for one of payload.
-    acked: i64,
+    acked: Offset,
     on_wire: f64,
 }
 
@@ -338,7 +339,7 @@ mod tests {
         let tsval = (stamp / 1_000_000) as u32;
         Event {
             tap: TapTime(tap),
-            seq: number * MSS,
+            seq: Offset::at(number * MSS),
             len: MSS as u32,
             tsval,
             bits: ACK | TS,
@@ -349,7 +350,7 @@ mod tests {
     fn ack(upto: i64, tap: i64) -> Event {
         Event {
             tap: TapTime(tap),
-            ack: upto * MSS,
+            ack: Offset::at(upto * MSS),
             tsval: (tap / 1_000_000) as u32,
             bits: ACK | TS,
             ..Event::default()

@@ -4,6 +4,7 @@
 //! the queue full took no turn, so what was behind it left at once. A queue that is empty does not overflow. Where nothing
 //! was sent behind it for a while, the gap tells nothing; a queue as long as it ever was is then taken for a full one.
 
+use crate::offsets::Offset;
 use std::collections::VecDeque;
 
 use super::gap::Lost;
@@ -48,7 +49,7 @@ pub(super) struct Places {
     /// Of the first, those that found the queue at least half as long as it ever was.
     pub(super) full: f64,
     /// Offset of the data, and where it was lost.
-    pub(super) told: Vec<(i64, Place)>,
+    pub(super) told: Vec<(Offset, Place)>,
 }
 
 impl Places {
@@ -120,7 +121,7 @@ mod tests {
     fn place(stretch: &Stretch, sent: i64) -> Option<Place> {
         let mut places = Places { longest: 5.0 * TURN, ..Places::default() };
         places.push(stretch, TURN);
-        places.on_lost(&Lost { number: 7, seq: 0, sent }, TURN);
+        places.on_lost(&Lost { number: 7, seq: Offset::FIRST, sent }, TURN);
         places.told.first().map(|told| told.1)
     }
 
@@ -135,7 +136,7 @@ mod tests {
         let full = |sent| {
             let mut places = Places { longest: 8.0 * TURN, ..Places::default() };
             places.push(&gap(1.0, true), TURN);
-            places.on_lost(&Lost { number: 7, seq: 0, sent }, TURN);
+            places.on_lost(&Lost { number: 7, seq: Offset::FIRST, sent }, TURN);
             (places.counts[0], places.full)
         };
         assert_eq!(full(2_000), (1.0, 1.0));
@@ -155,7 +156,7 @@ mod tests {
         let mut places = Places::default();
         places.push(&gap(1.0, true), TURN);
         for number in [6, 9] {
-            places.on_lost(&Lost { number, seq: 0, sent: 0 }, TURN);
+            places.on_lost(&Lost { number, seq: Offset::FIRST, sent: 0 }, TURN);
         }
         assert_eq!((places.told.len(), places.counts), (0, [0.0; 3]));
     }
