@@ -243,7 +243,7 @@ mod tests {
         let cut = slow_pace(9, TICK, |w| w.stop.evidence.room = 1447);
         assert!(!cut, "the receiver's window may have cut what was written");
         let anew = slow_pace(9, TICK, |w| {
-            w.transfers.begin(Run::at(StackTime(9 * TICK), Offset::FIRST, 0))
+            w.transfers.begin(Run::at(StackTime(9 * TICK), Offset::FIRST, 0));
         });
         assert!(!anew, "a transfer of its own");
     }
