@@ -65,6 +65,8 @@ pub(super) fn fill(
     // A link that brought through more than this in half of the rounds is not that narrow.
     let path_rate =
         path_rate.filter(|rate| delivered.is_none_or(|d| d.median <= rate.0 + rate.0 / 10));
+    let policed = walker.sender.repairs.losses.policed_rate();
+    let path_rate = policed.map(|bytes| BitRate(bytes as u64 * 8)).or(path_rate);
     // A moment that seems shared does not make the link a wider one.
     let spent = |state| walker.ledger.time_in.get(state);
     let is_shared = spent(State::BandwidthExternal) >= spent(State::BandwidthSelfQueue);

@@ -89,7 +89,7 @@ fn label(code: &str) -> Option<&'static str> {
         "LOSS_LOCAL" => "{s}: find what drops packets",
         "LOSS_CONGESTION" => "path: a queue that marks or drops early",
         "DAMAGED" => "path: find what damages packets",
-        "POLICER" => "{s}: pace below the policer's rate",
+        "POLICER" => "path: twice the policer's rate",
         "STOOD_STILL" => "path: find what stood still",
         "SPURIOUS_REPAIR" => "path: find what reorders packets",
         "LOCAL_QDISC" => "{s}: see the queue on its device",

@@ -6,10 +6,10 @@
 //! and goes on at that rate with losses.
 //!
 //! # How we know
-//! Intervals in the state `bandwidth.policer`: losses began when a credit was spent (at least half of the times
-//! that six of them can tell), and the rate
-//! was flat afterwards although no queue stood. With the repairs and the window cut for them they hold at least a tenth of the
-//! working time.
+//! Intervals in the state `bandwidth.policer`. At the sender each drop tells that the credit is spent: from one to the next
+//! just as much passes as the rate allows, to a segment and a half, more than chance would have it, although flights come
+//! through as fast as they are sent. Elsewhere six losses in a row have one rate between them, to a tenth, and no queue
+//! stands. With the repairs and the window cut for them they hold at least a tenth of the working time.
 //!
 //! # What it is not
 //! Not a full queue: the round trip did not grow before the losses. Not a bad link: losses follow
@@ -57,13 +57,15 @@ fn find(connection: &Connection) -> Vec<Finding> {
             ),
             not: "not a full queue: the round trip did not grow before; not a bad link".to_owned(),
             remedies: vec![
+                remedies::path(
+                    "raise the rate, or shape (queue) instead of policing, with a burst of at least the rate times the \
+                     round trip",
+                ),
                 remedies::program(
                     case.at,
-                    "let the program send a little slower than that (SO_MAX_PACING_RATE counts bytes a second, an eighth \
-                     of the number; a policer counts headers, too, and all connections that it polices)",
-                ),
-                remedies::path(
-                    "shape (queue) instead of policing, with a burst of at least the rate times the round trip",
+                    "let the program send a little slower than that: nothing is lost then, and it takes as long as the \
+                     rate lets it (SO_MAX_PACING_RATE counts bytes a second, an eighth of the number; a policer counts \
+                     headers, too, and all connections that it polices)",
                 ),
             ],
         };

@@ -31,14 +31,15 @@ fn way(code: &str) -> Option<Way> {
         "SEND_BUFFER" => R::SendBuffer,
         "APP_WINDOW" => R::AppWindow,
         "NAGLE_DELAYED_ACK" => R::Nagle,
-        "LOSS_CONGESTION" | "LOSS_RANDOM" | "LOSS_PERIODIC" | "LOSS" | "LOSS_LOCAL" | "DAMAGED"
-        | "POLICER" => R::Loss,
+        "LOSS_CONGESTION" | "LOSS_RANDOM" | "LOSS_PERIODIC" | "LOSS" | "LOSS_LOCAL" | "DAMAGED" => {
+            R::Loss
+        }
         "TIMEOUT" => R::Timers,
         "REORDERING" => R::Reordering,
         "ECN" => R::Marks,
         "LOCAL_QDISC" => R::OwnQueue,
         "PACING" => R::Pacing,
-        "BOTTLENECK" | "VARIABLE_RATE" | "TOKEN_BUCKET" => R::Link { times: 2 },
+        "BOTTLENECK" | "VARIABLE_RATE" | "TOKEN_BUCKET" | "POLICER" => R::Link { times: 2 },
         "BOTTLENECK_SHARED" => R::Others,
         "THINK_SERVER" => R::Think,
         "SLOW_WRITER" => R::Writer,

@@ -188,9 +188,12 @@ fn windows(rounds: &[Round]) -> Vec<u64> {
     rounds.iter().filter_map(window).collect()
 }
 
-/// The payload rate of the narrowest link: by its spacing, else as the queue shows it. An estimate below what passed
+/// The payload rate of a policer, or of the narrowest link: by its spacing, else as the queue shows it. An estimate below what passed
 /// for a whole round contradicts itself.
 fn link(direction: &Direction) -> Option<u64> {
+    if direction.time_in.get(State::BandwidthPolicer).0 > 0 {
+        return direction.bottleneck_rate_bps;
+    }
     let by_spacing = direction.link.as_ref().filter(|link| link.proven && link.rate_bps.best > 0);
     if let Some(link) = by_spacing {
         return rate_bps(direction.bytes, link.floor_ns);

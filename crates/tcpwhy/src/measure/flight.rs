@@ -422,9 +422,16 @@ impl Flight {
         }
     }
 
-    /// The longest range that was reported by SACK and is not yet acknowledged.
-    pub(crate) fn longest_sacked(&self) -> i64 {
-        self.sacked.iter().map(|block| block.1 - block.0).max().unwrap_or(0)
+    /// Payload of the largest segment that SACK reports whole and that was sent once; 0 without one. Segments that
+    /// were sent after each other are one range.
+    pub(crate) fn largest_sacked(&self) -> i64 {
+        let largest = |block: &Block| {
+            let first = self.entries.partition_point(|e| e.end() <= block.0);
+            let near = self.entries.range(first..).take(NEAR);
+            let inside = near.take_while(|e| e.first.start < block.1);
+            inside.filter_map(|e| e.segment_within(*block)).max()
+        };
+        self.sacked.iter().filter_map(largest).max().unwrap_or(0)
     }
 
     /// Starts at `at` without anything in flight (a capture that begins midway).

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 mod arrivals;
 pub(crate) mod clock;
 pub(crate) mod doubled;
+pub(crate) mod drops;
 pub(crate) mod flight;
 pub(crate) mod idle;
 pub(crate) mod ipid;

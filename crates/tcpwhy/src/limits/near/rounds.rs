@@ -191,7 +191,8 @@ impl Rounds {
         };
         match this.phase {
             Phase::Uncut => return stands(UNCUT_LID_ROUNDS),
-            Phase::SlowStart | Phase::Cached if stands(LID_ROUNDS as u32) => return true,
+            Phase::SlowStart if stands(LID_ROUNDS as u32) => return true,
+            Phase::Cached if stands(UNCUT_LID_ROUNDS) => return true,
             Phase::SlowStart | Phase::Cached => {}
             _ => return false,
         }
@@ -199,8 +200,13 @@ impl Rounds {
             let alike = |r: &&Round| {
                 of(r).abs_diff(of(this)) <= SAME_SEGMENTS && !r.loss && r.phase == this.phase
             };
-            let before = self.kept.range(..at).rev().take_while(alike).count();
-            before + self.kept.range(at..).take_while(alike).count() >= LID_ROUNDS
+            let run = |(count, _), round: &Round| (count + 1, of(round));
+            let (before, oldest) =
+                self.kept.range(..at).rev().take_while(alike).fold((0, of(this)), run);
+            let (after, newest) = self.kept.range(at..).take_while(alike).fold((0, of(this)), run);
+            // A window that creeps has grown in as many rounds.
+            let creeps = this.phase == Phase::Cached && newest > oldest;
+            before + after >= LID_ROUNDS && !creeps
         };
         is_alike(|r| r.flight_segments) || is_alike(|r| r.segments)
     }

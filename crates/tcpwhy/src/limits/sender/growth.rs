@@ -12,7 +12,7 @@
 use super::hystart::Signs;
 use crate::clocks::StackTime;
 use crate::limits::round::{Phase, Round};
-use crate::limits::sense::{AVOIDANCE, DOUBLES, FILLS, GROWN_STEPS, THINNED};
+use crate::limits::sense::{AVOIDANCE, DOUBLES, FILLS, GROWN_STEPS, THINNED, UNCUT_LID_ROUNDS};
 
 /// Why slow start ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -168,6 +168,15 @@ impl Growth {
         }
         self.leave_slow_start(from.start, Some(from.flight), cause(from.signs));
         Some(from)
+    }
+
+    /// Whether what the rounds from the first slow one up to `newest` tell of `round`, one of them, is still open: a flight
+    /// that creeps fills a window whose slow start has ended, and one that stands still has a lid.
+    pub(crate) fn is_undecided(&self, round: u64, newest: u64) -> bool {
+        let since = self.slow_from.filter(|_| self.slow > 0 && self.exit.is_none());
+        since.is_some_and(|from| {
+            round >= from.number && newest < from.number + u64::from(UNCUT_LID_ROUNDS)
+        })
     }
 
     /// Whether slow rounds alone tell its end: a cut was taken back, so that no window says whether flights still fill it,

@@ -1,8 +1,11 @@
 //! What was lost: where the flight stood then, and whether losses are a policer's.
 
 use super::holes::Holes;
+use crate::clocks::StackTime;
+use crate::flow::event::Event;
 use crate::limits::sense::LISTED;
-use crate::measure::flight::{Sent, UNSEEN};
+use crate::measure::drops::{Drops, Flights};
+use crate::measure::flight::{RETRANSMITTED, Sent, UNSEEN};
 use crate::measure::loss::Lost;
 use crate::measure::policer::Policer;
 use crate::offsets::Offset;
@@ -15,6 +18,7 @@ pub(crate) struct Losses {
     /// Lost originals, for the loss pattern.
     pub(crate) lost: Vec<Lost>,
     policer: Policer,
+    drops: Drops,
     /// What was lost before the tap.
     pub(crate) holes: Holes,
 }
@@ -35,6 +39,19 @@ impl Losses {
         self.policer.on_loss(since, seq, queued, least_rtt);
     }
 
+    /// `event` repeats at `now` what was lost; `original` is the first of it.
+    pub(super) fn on_repair(
+        &mut self,
+        event: &Event,
+        original: Option<&Sent>,
+        now: StackTime,
+        flights: Flights,
+    ) {
+        let first = original.filter(|original| original.flags & (RETRANSMITTED | UNSEEN) == 0);
+        let dropped_at = first.map(|first| first.at);
+        self.drops.on_repair((event.seq, event.end()), dropped_at, now, flights);
+    }
+
     /// `original` is retransmitted for the first time, in this episode.
     pub(super) fn push(&mut self, original: &Sent, episode: u32) {
         if self.lost.len() < LISTED {
@@ -46,6 +63,11 @@ impl Losses {
 
     /// Whether they are a policer's so far.
     pub(crate) fn are_policed(&self) -> bool {
-        self.policer.is_one()
+        self.policed_rate().is_some() || self.policer.is_one()
+    }
+
+    /// The rate that the policer lets pass, in bytes of payload a second, where its drops tell.
+    pub(crate) fn policed_rate(&self) -> Option<i64> {
+        self.drops.rate()
     }
 }

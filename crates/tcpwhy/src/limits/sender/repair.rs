@@ -15,8 +15,10 @@ use super::window::Filled;
 use crate::clocks::StackTime;
 use crate::flow::event::Event;
 use crate::limits::proof::{Proof, Proven};
-use crate::limits::sense::{LISTED, ORIGINALS, REORDERED, ran_out};
+use crate::limits::round::Round;
+use crate::limits::sense::{FLIGHTS, LISTED, ORIGINALS, REORDERED, ran_out};
 use crate::measure::doubled::Doubled;
+use crate::measure::drops::Flights;
 use crate::measure::flight::{DAMAGED, RETRANSMITTED, UNSEEN};
 use crate::measure::ipid::Step;
 use crate::offsets::Offset;
@@ -233,6 +235,9 @@ impl Sender {
         let mut originals = Vec::new();
         let (mut repeated, mut damaged, episode) = (0, 0, self.repairs.episodes.current());
         let listing = self.repairs.episodes.is_repairing();
+        if listing {
+            self.note_repair(event, at);
+        }
         for entry in self.flight.overlapping(event.seq, event.end()) {
             if entry.frame != 0 && originals.len() < ORIGINALS {
                 originals.push(entry.frame);
@@ -251,6 +256,17 @@ impl Sender {
         self.tally.damaged += damaged;
         self.tally.lost += segments_of(event.len, self.terms.mss);
         originals
+    }
+
+    /// `event` repairs at `at` what a policer may have dropped.
+    fn note_repair(&mut self, event: &Event, at: StackTime) {
+        let (least_rtt, mss) = (self.least_rtt(), self.terms.mss);
+        let newest = || self.book.closed.kept.iter().rev().take(FLIGHTS);
+        let waited = newest().find_map(Round::rtt).map_or(i64::MAX, |rtt| rtt - least_rtt);
+        let silence = newest().map(|round| round.tap_gap).max().unwrap_or(0);
+        let original = self.flight.overlapping(event.seq, event.end()).next().copied();
+        let flights = Flights { silence, waited, least_rtt, mss };
+        self.repairs.losses.on_repair(event, original.as_ref(), at, flights);
     }
 
     pub(crate) fn list(

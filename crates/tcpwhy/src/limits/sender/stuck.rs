@@ -82,7 +82,7 @@ impl Sender {
             return;
         }
         // A later segment of that size that was reported tells that the size is not what stops it.
-        let reported = self.flight.longest_sacked().min(self.terms.mss);
+        let reported = self.flight.largest_sacked().min(self.terms.mss);
         let size = i64::from(event.len).min(self.terms.mss);
         let heads = &mut self.repairs.heads;
         heads.largest_arrived = heads.largest_arrived.max(reported);

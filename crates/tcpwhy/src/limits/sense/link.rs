@@ -121,3 +121,7 @@ pub(crate) const NOT_BUNCHED: Share = Share(1, 8);
 /// token bucket in front of a link twice as fast and beside constant traffic, seven and more beside other
 /// connections. For `near/spacing`.
 pub(crate) const STRAYED_STEPS: i128 = 5;
+
+/// Rounds whose silences and round trips tell how flights left of late. Ours: what was dropped, its repair, and one for
+/// rounds without a sample. For `sender/repair`.
+pub(crate) const FLIGHTS: usize = 3;

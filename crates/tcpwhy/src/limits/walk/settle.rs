@@ -130,12 +130,10 @@ impl Walker {
             return false;
         }
         match piece.base {
-            Base::Untold(wait) => self
-                .sender
-                .book
-                .closed
-                .newest()
-                .is_some_and(|newest| newest >= wait.round + ROUNDS_AFTER as u64),
+            Base::Untold(wait) => self.sender.book.closed.newest().is_some_and(|newest| {
+                newest >= wait.round + ROUNDS_AFTER as u64
+                    && !self.sender.growth.is_undecided(wait.round, newest)
+            }),
             _ => true,
         }
     }

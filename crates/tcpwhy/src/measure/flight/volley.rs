@@ -1,7 +1,7 @@
 //! One entry of a flight: frames of one size that left behind each other.
 
 use crate::clocks::{StackTime, TapTime};
-use crate::flow::event::{CORRUPT, Event};
+use crate::flow::event::{Block, CORRUPT, Event};
 use crate::flow::run::Follower;
 use crate::offsets::Offset;
 
@@ -112,6 +112,17 @@ impl Volley {
         } else {
             ((at - self.first.start) / self.bytes_each()) as usize
         }
+    }
+
+    /// Payload of its segments, if one of them lies whole within the range and was sent once.
+    pub(super) fn segment_within(&self, (from, to): Block) -> Option<i64> {
+        if self.first.flags & (UNSEEN | RETRANSMITTED) != 0 {
+            return None;
+        }
+        let (start, bytes) = (self.first.start, self.first.segment_bytes().max(1));
+        let (from, to) = (from.max(start) - start, to.min(self.end()) - start);
+        // The first that begins in it, and the last that ends there.
+        ((from + bytes - 1) / bytes < to / bytes).then_some(bytes)
     }
 
     /// The frame this many behind the first, without what is its own.

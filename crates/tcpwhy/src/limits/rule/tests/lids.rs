@@ -8,6 +8,12 @@ fn a_flight_that_stands_still_before_the_first_loss_or_for_seconds_has_a_lid() {
     let cached = |n: u64| Round { phase: Phase::Cached, ..round(n, 184) };
     assert_eq!(state_of(&closed((0..4).map(cached)), 1), State::Sndbuf);
     assert_eq!(state_of(&closed((0..3).map(cached)), 1), State::CwndCachedSsthresh);
+    let creeps = |n: u64| Round { phase: Phase::Cached, ..round(n, 12 + n / 2) };
+    assert_eq!(
+        state_of(&closed((0..5).map(creeps)), 2),
+        State::CwndCachedSsthresh,
+        "to the segment"
+    );
     let after_loss = |still| {
         let round = |n: u64| Round { phase: Phase::Avoidance, still, ..round(n, 184) };
         state_of(&closed((0..4).map(round)), 1)

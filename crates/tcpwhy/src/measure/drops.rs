@@ -1,0 +1,266 @@
+//! Does a policer drop what exceeds a rate, as far as the sender's own packets tell?
+//!
+//! A token bucket without a queue lets packets pass until its credit is spent. It drops the next, and lets as much pass from
+//! then on as its rate allows. So from one drop to the next just `rate * time` passes, however long that is. Less passes
+//! only where the sender was slow meanwhile and the credit ran over; more never does. Losses by chance stop anywhere in a
+//! flight, so what passes between them varies by a flight.
+//!
+//! A full queue drops at one rate, too. But what passed before the drop stood in it, and came through one by one.
+//! A policed flight comes through as fast as it was sent. So only flights with a silence between them tell, whose round trips are
+//! much shorter than that silence would let a queue make them.
+
+use std::collections::VecDeque;
+
+use crate::clocks::StackTime;
+
+const SECOND_NS: i128 = 1_000_000_000;
+
+/// Distances between drops that are compared. Ours: not measured.
+const DISTANCES: usize = 32;
+/// Repairs that are remembered. Ours: those of two flights; of more, the oldest are taken to have come through.
+const REPAIRS: usize = 128;
+/// Drops within this share of a round trip are of one flight. Ours: flights are a round trip apart.
+const ONE_FLIGHT: i64 = 4;
+/// How exactly a drop tells that the credit is spent, in halves of a segment: a segment does not fit, and half of one
+/// passes while others of its frame are sent. Ours.
+const EXACT_HALVES: i64 = 3;
+/// The chance that losses stop so by themselves is at most one in two to the power of this many halves: one in 8,192.
+/// Ours.
+const HALF_BITS: u32 = 26;
+/// A distance tells at most this much. Ours: four bits, so that four distances never do.
+const MOST_HALF_BITS: u32 = 8;
+/// The longest of these distances is at least this many per cent of the shortest, or the losses may just come evenly.
+const VARIED_PERCENT: i64 = 150;
+/// Of those that keep to a rate, one exceeds it for so many at most. Ours: a repair that was lost, too,
+/// is taken to have passed until it is sent again.
+const FEW: usize = 4;
+/// Of all distances one of this many at least is told by the rate. Ours: the credit runs over in the others.
+const MOST: usize = 2;
+
+/// What the newest rounds show of the path and of how flights leave.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flights {
+    /// The longest silence between sends.
+    pub(crate) silence: i64,
+    /// How much longer the mean round trip was than the least.
+    pub(crate) waited: i64,
+    /// The least round trip.
+    pub(crate) least_rtt: i64,
+    pub(crate) mss: i64,
+}
+
+/// From one drop to the next of another flight.
+#[derive(Clone, Copy, Debug)]
+struct Distance {
+    time: i64,
+    passed: i64,
+    silence: i64,
+}
+
+/// The packets that were dropped, as far as they matter.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Drops {
+    /// The newest drop: when it was sent, and how many bytes had passed before it.
+    last: Option<(StackTime, i64)>,
+    dropped: i64,
+    /// Up to which offset repairs came.
+    mended_to: i64,
+    /// When a repair was sent, what it began with, and its bytes.
+    repairs: VecDeque<(StackTime, i64, i64)>,
+    /// Bytes of those that are no longer kept.
+    mended: i64,
+    distances: VecDeque<Distance>,
+    rate: Option<i64>,
+}
+
+impl Drops {
+    /// A repair of `[start, end)` is sent at `now`; `dropped_at` is when the original was sent, where
+    /// the tap saw that.
+    pub(crate) fn on_repair(
+        &mut self,
+        (start, end): (i64, i64),
+        dropped_at: Option<StackTime>,
+        now: StackTime,
+        flights: Flights,
+    ) {
+        if start < self.mended_to {
+            // The one before it did not come through.
+            if let Some(lost) = self.repairs.iter_mut().rev().find(|repair| repair.1 == start) {
+                lost.2 = 0;
+            }
+        } else {
+            self.mended_to = end;
+            if let Some(at) = dropped_at {
+                self.on_drop(at, start, flights);
+            }
+            self.dropped += end - start;
+        }
+        if self.repairs.len() == REPAIRS {
+            self.mended += self.repairs.pop_front().map_or(0, |oldest| oldest.2);
+        }
+        self.repairs.push_back((now, start, end - start));
+    }
+
+    fn on_drop(&mut self, at: StackTime, start: i64, flights: Flights) {
+        let mended = self.repairs.iter().take_while(|repair| repair.0 <= at);
+        let mended = self.mended + mended.map(|repair| repair.2).sum::<i64>();
+        let passed = start - self.dropped + mended;
+        let Some((then, before)) = self.last.replace((at, passed)) else { return };
+        let time = at - then;
+        if time <= flights.least_rtt / ONE_FLIGHT {
+            return;
+        }
+        // What a queue held waited as long as the silence before it: half of that on average.
+        let silence = if flights.waited < flights.silence / 4 { flights.silence } else { 0 };
+        if self.distances.len() == DISTANCES {
+            self.distances.pop_front();
+        }
+        self.distances.push_back(Distance { time, passed: passed - before, silence });
+        self.rate = self.one_rate(flights.mss.max(1));
+    }
+
+    /// The rate of the policer's that dropped, in bytes of payload a second.
+    pub(crate) fn rate(&self) -> Option<i64> {
+        self.rate
+    }
+
+    /// The rate that many distances keep to, more than chance would have, and that hardly one exceeds.
+    fn one_rate(&self, mss: i64) -> Option<i64> {
+        let all = &self.distances;
+        let rates = all
+            .iter()
+            .map(|each| i128::from(each.passed) * SECOND_NS / i128::from(each.time.max(1)));
+        let fits =
+            rates.filter(|rate| *rate > 0).map(|rate| Fit::of(all, rate, EXACT_HALVES * mss / 2));
+        let best = fits.max_by_key(|fit| fit.told)?;
+        best.is_no_chance(all.len()).then(|| i64::try_from(best.rate).unwrap_or(i64::MAX))
+    }
+}
+
+/// How distances fit a rate.
+#[derive(Clone, Copy, Debug)]
+struct Fit {
+    rate: i128,
+    /// How many keep to it, and how many exceed it.
+    kept: usize,
+    exceeded: usize,
+    /// The times of the shortest and longest that keep to it.
+    times: (i64, i64),
+    /// How little chance would have it so, in half bits.
+    told: u32,
+}
+
+impl Fit {
+    fn of(all: &VecDeque<Distance>, rate: i128, exact: i64) -> Self {
+        let allows = |time: i64| rate * i128::from(time) / SECOND_NS;
+        let (mut kept, mut exceeded, mut times, mut told) = (0, 0, (i64::MAX, 0), 0);
+        for each in all {
+            let more = i128::from(each.passed) - allows(each.time);
+            if more > i128::from(exact) {
+                exceeded += 1;
+            } else if more >= -i128::from(exact) {
+                kept += 1;
+                times = (each.time.min(times.0), each.time.max(times.1));
+                // It may stop anywhere in what a silence gave credit for.
+                let by_chance = allows(each.silence) / i128::from(2 * exact).max(1);
+                told += (by_chance * by_chance).max(1).ilog2().min(MOST_HALF_BITS);
+            }
+        }
+        Self { rate, kept, exceeded, times, told }
+    }
+
+    fn is_no_chance(&self, all: usize) -> bool {
+        let (shortest, longest) = self.times;
+        longest / VARIED_PERCENT >= shortest / 100
+            && self.kept * MOST >= all
+            && self.exceeded * FEW <= self.kept
+            && self.told >= HALF_BITS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: i64 = 1_000;
+    const MS: i64 = 1_000_000;
+    const FLIGHTS: Flights = Flights { silence: 20 * MS, waited: 0, least_rtt: 20 * MS, mss: MSS };
+
+    /// Flights at these times in milliseconds that pass so many segments and lose the next. Each is repaired a round trip
+    /// later.
+    fn after(flights: &[(i64, i64)], path: Flights) -> Option<i64> {
+        let mut drops = Drops::default();
+        let mut start = 0;
+        for (at, passed) in flights {
+            // What repaired the one before has passed, too.
+            start += (passed - i64::from(start > 0)) * MSS;
+            let at = StackTime(at * MS);
+            drops.on_repair((start, start + MSS), Some(at), at + path.least_rtt, path);
+            start += MSS;
+        }
+        drops.rate()
+    }
+
+    /// At 20 segments a round trip, 1,000,000 B/s.
+    const POLICED: [(i64, i64); 8] =
+        [(0, 50), (20, 20), (60, 40), (120, 60), (140, 20), (240, 100), (260, 20), (300, 40)];
+
+    #[test]
+    fn what_passes_from_drop_to_drop_as_time_does_tells_a_policer() {
+        assert_eq!(after(&POLICED, FLIGHTS), Some(1_000_000));
+        assert_eq!(after(&POLICED[..6], FLIGHTS), None, "five distances may be chance");
+    }
+
+    #[test]
+    fn a_segment_more_or_less_fits_and_two_do_not() {
+        let by = |more: i64| {
+            let flights = POLICED.iter().enumerate();
+            let strayed = |(n, (at, passed)): (usize, &(i64, i64))| {
+                (*at, passed + if n % 2 == 0 { more } else { 0 })
+            };
+            after(&flights.map(strayed).collect::<Vec<_>>(), FLIGHTS).is_some()
+        };
+        assert_eq!([by(1), by(-1), by(4)], [true, true, false]);
+    }
+
+    #[test]
+    fn losses_that_stop_anywhere_in_a_flight_are_no_policers() {
+        let by_chance =
+            [(0, 50), (20, 11), (60, 52), (120, 49), (140, 33), (240, 88), (260, 14), (300, 51)];
+        assert_eq!(after(&by_chance, FLIGHTS), None);
+    }
+
+    #[test]
+    fn credit_that_ran_over_is_no_contradiction() {
+        let mut flights = POLICED.to_vec();
+        flights.push((900, 60));
+        assert!(after(&flights, FLIGHTS).is_some());
+    }
+
+    #[test]
+    fn a_queue_holds_what_passed_and_even_sends_pass_whenever_they_are_sent() {
+        let queued = Flights { waited: 5 * MS, ..FLIGHTS };
+        assert_eq!(after(&POLICED, queued), None, "a quarter of the silence");
+        assert!(after(&POLICED, Flights { waited: 5 * MS - 1, ..FLIGHTS }).is_some());
+        let even = Flights { silence: MS, ..FLIGHTS };
+        assert_eq!(after(&POLICED, even), None, "any loss of an even stream keeps to its rate");
+    }
+
+    #[test]
+    fn losses_at_even_distances_may_come_evenly() {
+        let even: Vec<_> = (0..12).map(|n| (20 * n, 20)).collect();
+        assert_eq!(after(&even, FLIGHTS), None);
+    }
+
+    #[test]
+    fn a_repair_that_is_sent_again_had_not_passed() {
+        let mut drops = Drops::default();
+        let repair = |drops: &mut Drops, start: i64, at: i64| {
+            drops.on_repair((start, start + MSS), Some(StackTime(0)), StackTime(at), FLIGHTS);
+        };
+        repair(&mut drops, 10_000, 20);
+        repair(&mut drops, 10_000, 40);
+        let told: Vec<i64> = drops.repairs.iter().map(|repair| repair.2).collect();
+        assert_eq!((drops.dropped, told), (MSS, vec![0, MSS]));
+    }
+}
