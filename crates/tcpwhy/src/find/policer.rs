@@ -8,8 +8,8 @@
 //! # How we know
 //! Intervals in the state `bandwidth.policer`. At the sender each drop tells that the credit is spent: from one to the next
 //! just as much passes as the rate allows, to a segment and a half, more than chance would have it, although flights come
-//! through as fast as they are sent. Elsewhere six losses in a row have one rate between them, to a tenth, and no queue
-//! stands. With the repairs and the window cut for them they hold at least a tenth of the working time.
+//! through as fast as they are sent. Elsewhere six losses in a row have one rate between them, to a tenth, without a
+//! queue. With the repairs and the window cut for them they hold at least a tenth of the working time.
 //!
 //! # What it is not
 //! Not a full queue: the round trip did not grow before the losses. Not a bad link: losses follow

@@ -1,4 +1,4 @@
-//! Does a policer drop what exceeds a rate, as far as the sender's own packets tell?
+//! Does a policer drop what exceeds a rate, as far as its sender's own packets show?
 //!
 //! A token bucket without a queue lets packets pass until its credit is spent. It drops the next, and lets as much pass from
 //! then on as its rate allows. So from one drop to the next just `rate * time` passes, however long that is. Less passes
@@ -31,10 +31,10 @@ const HALF_BITS: u32 = 26;
 const MOST_HALF_BITS: u32 = 8;
 /// The longest of these distances is at least this many per cent of the shortest, or the losses may just come evenly.
 const VARIED_PERCENT: i64 = 150;
-/// Of those that keep to a rate, one exceeds it for so many at most. Ours: a repair that was lost, too,
-/// is taken to have passed until it is sent again.
+/// Of those that keep to a rate, one exceeds it for this many at most. Ours: a repair that was lost, too,
+/// counts as passed until it is retransmitted.
 const FEW: usize = 4;
-/// Of all distances one of this many at least is told by the rate. Ours: the credit runs over in the others.
+/// Of all distances one of this many at least keeps to the rate. Ours: the credit runs over in the others.
 const MOST: usize = 2;
 
 /// What the newest rounds show of the path and of how flights leave.
@@ -186,7 +186,7 @@ mod tests {
     const MS: i64 = 1_000_000;
     const FLIGHTS: Flights = Flights { silence: 20 * MS, waited: 0, least_rtt: 20 * MS, mss: MSS };
 
-    /// Flights at these times in milliseconds that pass so many segments and lose the next. Each is repaired a round trip
+    /// Flights at these times in milliseconds that pass this many segments and lose the next. Each is repaired a round trip
     /// later.
     fn after(flights: &[(i64, i64)], path: Flights) -> Option<i64> {
         let mut drops = Drops::default();
