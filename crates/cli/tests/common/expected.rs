@@ -4,17 +4,12 @@ use serde_json::Value;
 
 /// What is not as expected yet, and why: each is a fault of ours that is known. Scenario, variant, what is said.
 pub(crate) const NOT_YET: &[(&str, &str, &str)] = &[
-    // A window that grows by a segment a round is taken for a full send buffer; the kernel waits for its window.
-    ("cached-ssthresh", "kept", "SEND_BUFFER is named"),
-    ("cached-ssthresh", "kept", "cwnd was to hold"),
     // The rate falls for a second: sometimes all of it appears as one full link with losses.
     ("changing-rate", "", "VARIABLE_RATE is not named"),
     // The receive buffer of 6.18 stays small under a slow reader, and the model's grows.
     ("default-buffers", "slow", "the model says"),
     // A send buffer that costs 73 ms of 513 holds the sender for 65, a tenth, and is not named.
     ("sndbuf", "131071", "SEND_BUFFER is not named"),
-    // The head of the flight is sent four times in vain and passes in smaller pieces: LOSS_RANDOM and TIMEOUT are named.
-    ("pmtu-blackhole", "not warned, probing", "BLACK_HOLE is not named"),
     // Of what was only overtaken by more than a round trip some appears as lost, or the repair not as needless.
     ("reorder", "40 ms", "LOSS_RANDOM is named"),
     ("reorder", "40 ms", "SPURIOUS_REPAIR is not named"),

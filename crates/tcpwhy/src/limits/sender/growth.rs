@@ -12,7 +12,9 @@
 use super::hystart::Signs;
 use crate::clocks::StackTime;
 use crate::limits::round::{Phase, Round};
-use crate::limits::sense::{AVOIDANCE, DOUBLES, FILLS, GROWN_STEPS, THINNED, UNCUT_LID_ROUNDS};
+use crate::limits::sense::{
+    AVOIDANCE, DOUBLES, FILLS, GROWN_STEPS, SAME_SEGMENTS, THINNED, UNCUT_LID_ROUNDS,
+};
 
 /// Why slow start ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -144,8 +146,8 @@ impl Growth {
         let slow = !DOUBLES.is_reached(flight, self.last);
         let last = core::mem::replace(&mut self.last, flight);
         self.signs = if slow { self.signs.or(signs) } else { signs };
-        // Where packets overtake each other rounds vary by what a hole held back.
-        if !slow || flight < last && !self.goes_by_flights {
+        // Where packets overtake each other rounds vary by what a hole held back, and by a segment wherever ACKs end them.
+        if !slow || flight + SAME_SEGMENTS < last && !self.goes_by_flights {
             self.slow = 0;
             return None;
         }
@@ -159,7 +161,9 @@ impl Growth {
         self.acks += u64::from(round.advances);
         self.taken += last;
         self.steps = self.steps << 1 & 7 | u8::from(flight > last);
-        let creeps = self.steps.count_ones() >= GROWN_STEPS;
+        let grown = |from: &SlowFrom| flight > from.flight + SAME_SEGMENTS;
+        let creeps =
+            self.steps.count_ones() >= GROWN_STEPS && self.slow_from.as_ref().is_some_and(grown);
         let from = self.slow_from.filter(|from| creeps || self.may_have_ended(from.signs))?;
         if self.is_thinned(&from, flight) {
             self.slow = 0;

@@ -90,7 +90,7 @@ pub(crate) const RENO_ROUNDS: u64 = 2;
 pub(crate) const MAY_BE_LID: Share = Share(1, 2);
 
 /// Flights are of one size if they differ by at most this many segments (limits-method section 6: to the segment).
-/// For `near/afar`, `near/rounds`, `sender/book`.
+/// For `near/afar`, `near/rounds`, `sender/book`, `sender/growth`.
 pub(crate) const SAME_SEGMENTS: u64 = 1;
 
 /// Flights that go up and down by more than this share of the larger swing. Ours: an eighth, more than a window

@@ -249,3 +249,15 @@ fn a_flight_lost_is_below_the_window_until_it_is_regained() {
         "the first cause stays"
     );
 }
+
+#[test]
+fn a_window_creeps_though_its_rounds_vary_by_a_segment_and_a_lid_does_not() {
+    let phase = |flights: &[u64]| {
+        let mut growth = Growth::default();
+        shown(&mut growth, flights);
+        growth.phase()
+    };
+    assert_eq!(phase(&[10, 10, 9, 12, 11, 13]), Phase::Cached);
+    assert_eq!(phase(&[10, 20, 40, 41, 40, 41, 40, 41]), Phase::SlowStart, "to the segment");
+    assert_eq!(phase(&[10, 20, 40, 42, 40, 42, 40, 42]), Phase::SlowStart, "it swings");
+}
