@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 
 use crate::clocks::StackTime;
+use crate::offsets::Offset;
 
 const SECOND_NS: i128 = 1_000_000_000;
 
@@ -64,9 +65,9 @@ pub(crate) struct Drops {
     last: Option<(StackTime, i64)>,
     dropped: i64,
     /// Up to which offset repairs came.
-    mended_to: i64,
+    mended_to: Offset,
     /// When a repair was sent, what it began with, and its bytes.
-    repairs: VecDeque<(StackTime, i64, i64)>,
+    repairs: VecDeque<(StackTime, Offset, i64)>,
     /// Bytes of those that are no longer kept.
     mended: i64,
     distances: VecDeque<Distance>,
@@ -78,7 +79,7 @@ impl Drops {
     /// the tap saw that.
     pub(crate) fn on_repair(
         &mut self,
-        (start, end): (i64, i64),
+        (start, end): (Offset, Offset),
         dropped_at: Option<StackTime>,
         now: StackTime,
         flights: Flights,
@@ -101,10 +102,10 @@ impl Drops {
         self.repairs.push_back((now, start, end - start));
     }
 
-    fn on_drop(&mut self, at: StackTime, start: i64, flights: Flights) {
+    fn on_drop(&mut self, at: StackTime, start: Offset, flights: Flights) {
         let mended = self.repairs.iter().take_while(|repair| repair.0 <= at);
         let mended = self.mended + mended.map(|repair| repair.2).sum::<i64>();
-        let passed = start - self.dropped + mended;
+        let passed = start - Offset::FIRST - self.dropped + mended;
         let Some((then, before)) = self.last.replace((at, passed)) else { return };
         let time = at - then;
         if time <= flights.least_rtt / ONE_FLIGHT {
@@ -190,10 +191,10 @@ mod tests {
     /// later.
     fn after(flights: &[(i64, i64)], path: Flights) -> Option<i64> {
         let mut drops = Drops::default();
-        let mut start = 0;
+        let mut start = Offset::FIRST;
         for (at, passed) in flights {
             // What repaired the one before has passed, too.
-            start += (passed - i64::from(start > 0)) * MSS;
+            start += (passed - i64::from(start > Offset::FIRST)) * MSS;
             let at = StackTime(at * MS);
             drops.on_repair((start, start + MSS), Some(at), at + path.least_rtt, path);
             start += MSS;
@@ -256,6 +257,7 @@ mod tests {
     fn a_repair_that_is_sent_again_had_not_passed() {
         let mut drops = Drops::default();
         let repair = |drops: &mut Drops, start: i64, at: i64| {
+            let start = Offset::at(start);
             drops.on_repair((start, start + MSS), Some(StackTime(0)), StackTime(at), FLIGHTS);
         };
         repair(&mut drops, 10_000, 20);

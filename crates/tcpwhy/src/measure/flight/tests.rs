@@ -68,14 +68,14 @@ fn an_ack_of_two_volleys_takes_the_times_of_the_right_ones() {
 
 #[test]
 fn a_reported_range_tells_of_a_segment_only_if_that_lies_in_it_whole() {
-    let largest = |segments: u64, block: Block| {
+    let largest = |segments: u64, (from, to): (i64, i64)| {
         let mut flight = Flight::default();
         let frames = [(0, 1000), (1000, 400), (1400, 1000), (2400, 1000)];
         for (frame, (seq, len)) in (1..).zip(frames) {
-            let event = Event { frame, seq, len, ..Event::default() };
+            let event = Event { frame, seq: Offset::at(seq), len, ..Event::default() };
             flight.push(Sent::of(&event, StackTime(10), segments));
         }
-        flight.sack(&[block]);
+        flight.sack(&[(Offset::at(from), Offset::at(to))]);
         flight.largest_sacked()
     };
     assert_eq!(largest(1, (1000, 1400)), 400);
@@ -84,8 +84,8 @@ fn a_reported_range_tells_of_a_segment_only_if_that_lies_in_it_whole() {
     assert_eq!(largest(1, (1500, 3300)), 0, "parts of two");
     assert_eq!(largest(2, (1900, 3400)), 500, "a frame of two segments, and the next");
     let mut flight = volley(4);
-    flight.sack(&[(150, 299)]);
+    flight.sack(&[(Offset::at(150), Offset::at(299))]);
     assert_eq!(flight.largest_sacked(), 0);
-    flight.sack(&[(150, 300)]);
+    flight.sack(&[(Offset::at(150), Offset::at(300))]);
     assert_eq!(flight.largest_sacked(), 100, "the third of four behind each other");
 }
