@@ -39,6 +39,7 @@ pub mod names;
 mod offsets;
 mod packed;
 pub mod report;
+mod segments;
 pub mod session;
 pub mod tracker;
 pub mod view;

@@ -2,6 +2,7 @@
 
 use crate::clocks::{StackTime, TapTime};
 use crate::offsets::Offset;
+use crate::segments::Segments;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::doubles;
@@ -30,7 +31,7 @@ pub(super) fn outline(facts: &Facts, walker: &Walker) -> Direction {
         bytes: bytes.max(0) as u64,
         // What passed unseen was sent, too.
         bytes_sent: tally.bytes_sent.max(bytes.max(0) as u64),
-        segments: tally.segments,
+        segments: tally.segments.get(),
         frames: tally.frames,
         retransmitted: retransmitted(tally),
         events: events(
@@ -156,7 +157,7 @@ fn initial_window(walker: &Walker, rounds: &[Round], facts: &Facts) -> Option<In
     let first = walker.sender.initial.filter(|_| !walker.sender.initial_hidden)?;
     let cut_by_syns = was_cut_by_syns(walker, rounds, facts);
     Some(InitialWindow {
-        segments: first.segments,
+        segments: first.segments.get(),
         bytes: first.bytes.max(0) as u64,
         full: first.full == Some(true) || cut_by_syns,
         cut_by_syns,
@@ -233,7 +234,12 @@ fn slow_start_exit(walker: &Walker, at: &impl Fn(StackTime) -> i64) -> Option<Sl
     let exit = walker.sender.growth.exit.filter(|exit| exit.2 != ExitCause::Unseen);
     let (when, ssthresh, cause) = exit?;
     let cause = exit_cause(cause).to_owned();
-    Some(SlowStartExit { at_ns: at(when), cause, ssthresh, measured_by: None })
+    Some(SlowStartExit {
+        at_ns: at(when),
+        cause,
+        ssthresh: ssthresh.map(Segments::get),
+        measured_by: None,
+    })
 }
 
 fn congestion_control(walker: &Walker) -> Option<CongestionControl> {
@@ -243,11 +249,11 @@ fn congestion_control(walker: &Walker) -> Option<CongestionControl> {
 
 fn retransmitted(tally: &Tally) -> Retransmitted {
     Retransmitted {
-        fast: tally.fast,
-        rto: tally.rto,
-        tlp: tally.tlp,
-        spurious: tally.spurious,
-        unnecessary: tally.unnecessary,
+        fast: tally.fast.get(),
+        rto: tally.rto.get(),
+        tlp: tally.tlp.get(),
+        spurious: tally.spurious.get(),
+        unnecessary: tally.unnecessary.get(),
         syn: tally.syn,
     }
 }
@@ -261,12 +267,12 @@ fn events(counts: &Counts, tally: &Tally, doubled: u64) -> Events {
         keep_alive: counts.keep_alive,
         duplicate_ack: counts.duplicate_ack,
         partial_ack: tally.partial_acks,
-        out_of_order: tally.out_of_order,
+        out_of_order: tally.out_of_order.get(),
         ecn_echo: counts.ecn_echo,
-        lost: tally.lost,
-        damaged: tally.damaged,
+        lost: tally.lost.get(),
+        damaged: tally.damaged.get(),
         doubled,
-        not_captured: tally.not_captured,
+        not_captured: tally.not_captured.get(),
     }
 }
 
@@ -347,7 +353,7 @@ fn round(r: &ListedRound, least_rtt: i64, at: &impl Fn(StackTime) -> i64) -> Rou
     Round {
         start_ns: at(r.start),
         bytes: r.bytes.max(0) as u64,
-        segments: r.segments,
+        segments: r.segments.get(),
         rtt_ns: r.rtt_min,
         window_room_bytes: (r.room < i64::MAX).then_some(r.room),
         cwnd: r.cwnd,

@@ -9,6 +9,7 @@
 use crate::flow::facts::Facts;
 use crate::flow::side::SideInfo;
 use crate::limits::walk::Walker;
+use crate::segments::Segments;
 
 /// D-SACKs that have to come where no copy was met. Ours: not measured.
 const FEWEST_ALONE: u64 = 3;
@@ -19,7 +20,8 @@ pub(super) fn by_path(sender: &SideInfo, walker: &Walker) -> u64 {
     let met = sender.data_copies;
     // Where most copies got no D-SACK the capture makes copies, and may have taken a repeat for one.
     let is_met = met > 0 && told * 2 >= met;
-    let stands_alone = met == 0 && told >= FEWEST_ALONE && walker.sender.tally.not_captured == 0;
+    let stands_alone =
+        met == 0 && told >= FEWEST_ALONE && walker.sender.tally.not_captured == Segments::NONE;
     if is_met || stands_alone { told } else { 0 }
 }
 

@@ -91,7 +91,7 @@ fn in_vain(facts: &Facts, walkers: &mut [Walker; 2], ended: Option<i64>) -> Opti
         .or_else(|| never_acknowledged(facts, client))
         .or_else(|| cut_short(facts, server, ended))
         .or_else(|| no_answer(facts, walkers, ended))?;
-    let repeated = walkers[1].sender.tally.unnecessary;
+    let repeated = walkers[1].sender.tally.unnecessary.get();
     let is_lost = !walkers[1].sender.terms.tap_at_sender && repeated >= FEWEST_SENDS;
     Some(Ending {
         open: ended.is_none(),

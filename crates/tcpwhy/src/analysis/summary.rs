@@ -12,6 +12,7 @@ use crate::report::{
     ClearError, Connection, Direction, End, Exchange, FrameRange, LowHigh, Names, ScalingRefusedBy,
     SenderStack, State, Syn, Transfer, Vantage, WindowScaling,
 };
+use crate::segments::Segments;
 use tcpwhy_words::units::Duration;
 
 /// What the account of a connection counts in the totals and is put in order by: its data, its transfers
@@ -22,7 +23,7 @@ pub(crate) fn outline(facts: &Facts, analysis: &Analysis) -> Connection {
     let directions = [0, 1].map(|side| {
         let walker = walkers.map(|walkers| &walkers[side])?;
         // What was acknowledged was sent, though the capture holds none of it.
-        (walker.sender.tally.frames > 0 || walker.sender.tally.not_captured > 0)
+        (walker.sender.tally.frames > 0 || walker.sender.tally.not_captured > Segments::NONE)
             .then(|| Box::new(directions::outline(facts, walker)))
     });
     let exchanges = match walkers {

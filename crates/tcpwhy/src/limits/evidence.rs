@@ -1,13 +1,14 @@
 //! The numbers behind a verdict, small enough to keep with every interval; words come at the end.
 
 use crate::report::{FrameRange, State};
+use crate::segments::Segments;
 
 /// What was measured where the sender stopped.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Evidence {
     /// Bytes and segments in flight after the last send.
     pub(crate) in_flight: i64,
-    pub(crate) segments: u64,
+    pub(crate) segments: Segments,
     /// What was left of the receiver's window then, and the window itself.
     pub(crate) room: i64,
     pub(crate) window: i64,
@@ -42,7 +43,7 @@ impl Evidence {
     /// The verdict's evidence in words; `at_least` if windows may be larger than they are taken for.
     pub(crate) fn words(&self, state: State, at_least: bool) -> String {
         let flight =
-            format_args!("{} bytes ({} segments) in flight", self.in_flight, self.segments);
+            format_args!("{} bytes ({} segments) in flight", self.in_flight, self.segments.get());
         let least = if at_least { "at least " } else { "" };
         match state {
             State::RwndCap | State::RwndAutotune | State::RwndReader => format!(

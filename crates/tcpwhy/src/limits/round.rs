@@ -8,6 +8,7 @@ use crate::limits::sense::{
     ANSWERED, BELOW_WINDOW, PASSES, QUEUE, QUEUE_MIN_NS, SECOND_NS, SMOOTH, SMOOTH_GAPS,
 };
 use crate::report::Cwnd;
+use crate::segments::Segments;
 
 /// How slow start ended, as far as the waits after it care.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -37,7 +38,7 @@ pub(crate) struct Round {
     pub(crate) start: StackTime,
     pub(crate) end: StackTime,
     pub(crate) bytes: i64,
-    pub(crate) segments: u64,
+    pub(crate) segments: Segments,
     pub(crate) rtt_min: Option<i64>,
     pub(crate) rtt_max: i64,
     pub(crate) rtt_sum: i64,
@@ -48,7 +49,7 @@ pub(crate) struct Round {
     pub(crate) acked: i64,
     /// Largest flight after a stop.
     pub(crate) flight: i64,
-    pub(crate) flight_segments: u64,
+    pub(crate) flight_segments: Segments,
     /// The window had let out clearly more before, and nothing has cut it since.
     pub(crate) let_out_more: bool,
     /// Where the last send stopped.

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use crate::flow::event::block;
 
-    /// So much was sent.
+    /// As much was sent.
     const SENT: Offset = Offset::at(5000);
 
     fn told(tape: impl FnOnce(&mut Doubled)) -> u64 {

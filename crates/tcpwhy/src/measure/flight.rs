@@ -21,6 +21,7 @@ use crate::clocks::StackTime;
 use crate::flow::event::{Block, Event};
 use crate::flow::run::Follower;
 use crate::offsets::Offset;
+use crate::segments::Segments;
 
 /// What an ACK took out of the flight.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,7 +32,7 @@ pub(crate) struct Acked {
     /// When the oldest was sent; `None` if any was retransmitted (Karn).
     pub(crate) oldest_at: Option<StackTime>,
     /// Segments acknowledged that the tap never saw.
-    pub(crate) unseen_segments: u64,
+    pub(crate) unseen_segments: Segments,
     /// Payload of the largest segment among them; of one that was repeated it is not known.
     pub(crate) largest: i64,
 }
@@ -92,10 +93,10 @@ impl Flight {
     }
 
     /// Segments in flight that the tap never saw.
-    pub(crate) fn unseen_segments(&self) -> u64 {
+    pub(crate) fn unseen_segments(&self) -> Segments {
         let unseen =
             self.entries.iter().filter(|entry| entry.first.flags & (UNSEEN | BEFORE) == UNSEEN);
-        unseen.map(|entry| u64::from(entry.first.segments)).sum()
+        Segments::new(unseen.map(|entry| u64::from(entry.first.segments)).sum())
     }
 
     /// When the oldest in flight left.
@@ -104,8 +105,8 @@ impl Flight {
     }
 
     /// Segments in flight.
-    pub(crate) fn outstanding_segments(&self) -> u64 {
-        self.segments_to_nxt - self.segments_to(self.una)
+    pub(crate) fn outstanding_segments(&self) -> Segments {
+        Segments::new(self.segments_to_nxt - self.segments_to(self.una))
     }
 
     /// How many more frames it keeps; the next takes the oldest one's place.
@@ -151,7 +152,7 @@ impl Flight {
         first: &Event,
         at: StackTime,
         (others, left): (&[Follower], Left),
-        segments: u64,
+        segments: Segments,
     ) {
         let first = self.behind_nxt(Sent::of(first, at, segments));
         let volley = Volley { first, more: others.len(), left };
@@ -252,12 +253,12 @@ impl Flight {
 
     /// The capture lacks packets here: everything up to `at` was sent and acknowledged unseen.
     /// Returns how many segments that is.
-    pub(crate) fn skip_to(&mut self, at: Offset, mss: i64) -> u64 {
+    pub(crate) fn skip_to(&mut self, at: Offset, mss: i64) -> Segments {
         let unseen = (at - self.nxt).max(0) as u64;
         self.segments_to_nxt += unseen.div_ceil(mss.max(1) as u64);
         self.restart(at.max(self.una));
         self.retransmitted_out = 0;
-        unseen.div_ceil(mss.max(1) as u64)
+        Segments::new(unseen.div_ceil(mss.max(1) as u64))
     }
 
     /// The frames that overlap `[start, end)`.
@@ -341,7 +342,8 @@ impl Flight {
             let last_at = self.pop(frames);
             if entry.flags & UNSEEN != 0 {
                 let is_missing = entry.flags & BEFORE == 0;
-                acked.unseen_segments += if is_missing { u64::from(entry.segments) } else { 0 };
+                let missing = if is_missing { u64::from(entry.segments) } else { 0 };
+                acked.unseen_segments += Segments::new(missing);
             } else if entry.flags & RETRANSMITTED != 0 {
                 clean = false;
                 self.retransmitted_out -= entry.end - entry.start;

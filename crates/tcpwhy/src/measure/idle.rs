@@ -8,6 +8,7 @@ use crate::clocks::StackTime;
 use crate::flow::event::{Event, TS};
 use crate::offsets::Offset;
 use crate::report::IdleRestart;
+use crate::segments::Segments;
 
 /// Most pauses reported of one direction.
 const MAX_REPORTED: usize = 256;
@@ -21,13 +22,13 @@ struct Pause {
     at: StackTime,
     idle: i64,
     halvings: u32,
-    cwnd_before: u64,
+    cwnd_before: Segments,
     /// What the first frame after it echoes; the burst is what echoes the same, for nothing of
     /// it was acknowledged before.
     echo: Option<u32>,
     start: Offset,
     end: Offset,
-    segments: u64,
+    segments: Segments,
 }
 
 /// Watches one direction's pauses.
@@ -42,9 +43,9 @@ pub(crate) struct IdleWatch {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Restarted {
     /// The window the sender had before.
-    pub(crate) before: u64,
+    pub(crate) before: Segments,
     /// What it sent at once.
-    pub(crate) segments: u64,
+    pub(crate) segments: Segments,
 }
 
 impl IdleWatch {
@@ -61,7 +62,7 @@ impl IdleWatch {
         at: StackTime,
         event: &Event,
         last_send: StackTime,
-        cwnd_before: u64,
+        cwnd_before: Segments,
     ) -> bool {
         let Some((since, rto)) = self.quiet_since.take() else { return false };
         let idle = at - since;
@@ -74,7 +75,16 @@ impl IdleWatch {
         let halvings = ((unsent - 1) / rto.max(1)).clamp(0, 63) as u32;
         let echo = event.has(TS).then_some(event.tsecr);
         let (start, end) = (event.seq, event.seq);
-        self.pause = Some(Pause { at, idle, halvings, cwnd_before, echo, start, end, segments: 0 });
+        self.pause = Some(Pause {
+            at,
+            idle,
+            halvings,
+            cwnd_before,
+            echo,
+            start,
+            end,
+            segments: Segments::NONE,
+        });
         true
     }
 
@@ -83,7 +93,7 @@ impl IdleWatch {
     pub(crate) fn extend(
         &mut self,
         event: &Event,
-        segments: u64,
+        segments: Segments,
         mss: i64,
         released: bool,
     ) -> bool {
@@ -95,7 +105,8 @@ impl IdleWatch {
         if same {
             // Frames the listing left out within the burst count by their bytes.
             let skipped = (event.seq - pause.end).max(0);
-            pause.segments += segments + (skipped + mss - 1) as u64 / mss.max(1) as u64;
+            pause.segments += segments;
+            pause.segments += Segments::new((skipped + mss - 1) as u64 / mss.max(1) as u64);
             pause.end = pause.end.max(event.end());
         }
         same
@@ -103,14 +114,14 @@ impl IdleWatch {
 
     /// The first burst is over, ended by the congestion window if by a window at all: `full`. `initial` is the initial window as
     /// seen at the connection's start.
-    pub(crate) fn judge(&mut self, full: bool, initial: Option<u64>) -> Option<Restarted> {
+    pub(crate) fn judge(&mut self, full: bool, initial: Option<Segments>) -> Option<Restarted> {
         let pause = self.pause.take()?;
-        let (segments, bytes) = (pause.segments, pause.end - pause.start);
+        let (segments, bytes) = (pause.segments.get(), pause.end - pause.start);
+        let before = pause.cwnd_before.get();
         // Linux and RFC 6928: 10 segments, where the connection's own start did not show it.
-        let initial_window = initial.unwrap_or(10);
-        let allowed = initial_window.max(pause.cwnd_before >> pause.halvings) + 1;
-        let (verdict, reason) = if pause.cwnd_before < 2 * initial_window {
-            let before = pause.cwnd_before;
+        let initial_window = initial.map_or(10, Segments::get);
+        let allowed = initial_window.max(before >> pause.halvings) + 1;
+        let (verdict, reason) = if before < 2 * initial_window {
             (
                 "not_applicable",
                 format!(
@@ -129,7 +140,7 @@ impl IdleWatch {
                 "on",
                 format!(
                     "the first flight stopped at {segments} segments; after {} halvings of at least {} Linux allows {allowed}",
-                    pause.halvings, pause.cwnd_before
+                    pause.halvings, before
                 ),
             )
         } else if segments > 2 * initial_window && pause.halvings >= 3 && segments > allowed {
@@ -156,10 +167,11 @@ impl IdleWatch {
                 reason,
                 segments,
                 bytes: bytes.max(0) as u64,
-                cwnd_before: Some(pause.cwnd_before),
+                cwnd_before: Some(before),
             });
         }
-        (verdict == "on").then_some(Restarted { before: pause.cwnd_before, segments })
+        (verdict == "on")
+            .then_some(Restarted { before: pause.cwnd_before, segments: pause.segments })
     }
 
     /// Whether a pause waits for its first flight to end.
@@ -178,9 +190,9 @@ mod tests {
         let mut watch = IdleWatch::default();
         watch.on_quiet(StackTime(0), 200_000_000);
         let event = Event { len: 1448, ..Event::default() };
-        assert!(watch.on_send(StackTime(1_000_000_000), &event, StackTime(0), 56));
-        watch.extend(&event, segments, 1448, false);
-        watch.judge(true, Some(initial));
+        assert!(watch.on_send(StackTime(1_000_000_000), &event, StackTime(0), Segments::new(56)));
+        watch.extend(&event, Segments::new(segments), 1448, false);
+        watch.judge(true, Some(Segments::new(initial)));
         watch.reported[0].verdict.clone()
     }
 

@@ -13,6 +13,7 @@
 
 use crate::flow::event::{Event, ID};
 use crate::offsets::Offset;
+use crate::segments::Segments;
 
 /// A jump by more than this is no counter of this connection. Ours: an outage of a second at
 /// 20 Mbit/s swallows 1,700 segments; a random number falls into the range once in 32 times.
@@ -103,7 +104,7 @@ impl Ledger {
     }
 
     /// Takes a packet of `segments` wire segments.
-    pub(crate) fn push(&mut self, event: &Event, segments: u64) -> Step {
+    pub(crate) fn push(&mut self, event: &Event, segments: Segments) -> Step {
         let is_next = event.seq == self.end;
         self.reach(event.end());
         if !event.has(ID) || self.counter == Counter::Others || self.is_uncounted(event) {
@@ -141,8 +142,8 @@ impl Ledger {
 }
 
 /// How many numbers a packet of `segments` wire segments takes.
-pub(crate) fn step(segments: u64) -> u16 {
-    segments.clamp(1, 1 << 15) as u16
+pub(crate) fn step(segments: Segments) -> u16 {
+    segments.get().clamp(1, 1 << 15) as u16
 }
 
 #[cfg(test)]
@@ -153,7 +154,9 @@ mod tests {
     fn steps(ids: &[(u16, u64)]) -> Vec<Step> {
         let mut ledger = Ledger { counter: Counter::Own, ..Ledger::default() };
         let event = |id| Event { id, bits: ID, ..Event::default() };
-        ids.iter().map(|(id, segments)| ledger.push(&event(*id), *segments)).collect()
+        ids.iter()
+            .map(|(id, segments)| ledger.push(&event(*id), Segments::new(*segments)))
+            .collect()
     }
 
     /// The step to a packet behind this many of `counter`. Each of them carries one new byte. The number goes on
@@ -161,8 +164,10 @@ mod tests {
     fn told(counter: Counter, packets: u16, jumps: u16, jump: u16) -> Step {
         let mut ledger = Ledger { counter, ..Ledger::default() };
         let mut push = |seq: i64, id: u16| {
-            ledger
-                .push(&Event { id, seq: Offset::at(seq), len: 1, bits: ID, ..Event::default() }, 1)
+            ledger.push(
+                &Event { id, seq: Offset::at(seq), len: 1, bits: ID, ..Event::default() },
+                Segments::new(1),
+            )
         };
         for number in 0..packets {
             push(i64::from(number), 100 + number + number / 2 * jumps);

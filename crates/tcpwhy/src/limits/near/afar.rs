@@ -49,7 +49,7 @@ impl Rounds {
         let rounds = near().count() as u64;
         let falls = near().zip(near().skip(1)).any(|(one, next)| next + SAME_SEGMENTS < one);
         let grown =
-            near().last().zip(near().next()).map(|(last, first)| last.saturating_sub(first));
+            near().last().zip(near().next()).map(|(last, first)| last.saturating_sub(first).get());
         rounds >= OPENING_ROUNDS
             && !falls
             && grown.is_some_and(|grown| grown + OPENING_MISSES >= rounds)

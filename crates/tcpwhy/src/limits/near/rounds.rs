@@ -18,6 +18,7 @@ use crate::limits::sense::{
     SWINGS, UNCUT_LID_ROUNDS,
 };
 use crate::report::Cwnd;
+use crate::segments::Segments;
 
 /// The last rounds.
 #[derive(Clone, Debug, Default)]
@@ -56,8 +57,10 @@ impl Rounds {
     /// What was replayed from round `number` on was not this sender's window.
     pub(crate) fn forget_window_from(&mut self, number: u64) {
         for round in self.kept.iter_mut().filter(|r| r.number >= number) {
-            round.cwnd =
-                Cwnd { low: round.cwnd.low.min(Some(round.flight_segments)), ..Cwnd::default() };
+            round.cwnd = Cwnd {
+                low: round.cwnd.low.min(Some(round.flight_segments.get())),
+                ..Cwnd::default()
+            };
         }
     }
 
@@ -182,7 +185,9 @@ impl Rounds {
         let this = &self.kept[at];
         let (span, rounds) = this.still;
         let lasts = span > PLATEAU_NS && rounds >= LID_ROUNDS as u32;
-        if lasts || u64::from(rounds) > RENO_ROUNDS * (this.flight_segments + 2 * SAME_SEGMENTS) {
+        if lasts
+            || u64::from(rounds) > RENO_ROUNDS * (this.flight_segments + SAME_SEGMENTS * 2).get()
+        {
             return true;
         }
         let stands = |least: u32| {
@@ -196,7 +201,7 @@ impl Rounds {
             Phase::SlowStart | Phase::Cached => {}
             _ => return false,
         }
-        let is_alike = |of: fn(&Round) -> u64| {
+        let is_alike = |of: fn(&Round) -> Segments| {
             let alike = |r: &&Round| {
                 of(r).abs_diff(of(this)) <= SAME_SEGMENTS && !r.loss && r.phase == this.phase
             };

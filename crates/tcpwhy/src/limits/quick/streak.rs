@@ -13,6 +13,7 @@ use crate::limits::sense::BURST_GAP_NS;
 use crate::limits::walk::Walker;
 use crate::measure::flight::Left;
 use crate::measure::ipid;
+use crate::segments::Segments;
 
 /// Frames of one size that follow the last send of a burst.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub(crate) struct Streak {
     pub(crate) frames: usize,
     /// Payload of all, and how many segments that is.
     pub(crate) bytes: i64,
-    pub(crate) segments: u64,
+    pub(crate) segments: Segments,
     /// When the last left, when it passed the tap, and its lag.
     pub(crate) at: StackTime,
     tap: TapTime,
@@ -41,7 +42,7 @@ impl Streak {
             order,
             frames: 0,
             bytes: 0,
-            segments: 0,
+            segments: Segments::NONE,
             at,
             tap,
             lag: 0,
@@ -124,7 +125,7 @@ impl Streak {
 struct StreakBounds {
     frames: usize,
     /// Wire segments of each frame, and whether they have identifications.
-    segments: u64,
+    segments: Segments,
     has_ids: bool,
     until: StackTime,
     gap: i64,
@@ -161,8 +162,8 @@ impl Sender {
         const UNUSUAL: u16 = SYN | AFTER_GAP | PROBE | CORRUPT | UNSEEN_CAUSE;
         let (len, nxt) = (i64::from(first.len), self.flight.nxt);
         let segments = segments_of(first.len, self.terms.mss);
-        let is_next = segments > 0
-            && segments as i64 * self.terms.mss == len
+        let is_next = segments > Segments::NONE
+            && segments.bytes(self.terms.mss) == len
             && first.bits & UNUSUAL == 0
             && first.seq == nxt
             && nxt <= bounds.seq
@@ -188,7 +189,7 @@ impl Sender {
             streak.note_lags(lag_of(0), lag_of(last));
         }
         let frames = streak.frames as u64;
-        (streak.bytes, streak.segments) = (frames as i64 * len, frames * segments);
+        (streak.bytes, streak.segments) = (frames as i64 * len, segments * frames);
         streak
     }
 
@@ -206,7 +207,7 @@ impl Sender {
             self.samples.push_each(self.tally.frames, count, flight_after);
         }
         if self.may_replay() {
-            self.batch.add_frames(first, streak.frames, self.flight.segments_to_nxt, each);
+            self.batch.add_frames(first, streak.frames, self.flight.segments_to_nxt, each.get());
         }
         let left = placement.rule.left();
         self.flight.push_each(first, placement.first.at, (others, left), each);

@@ -133,6 +133,7 @@ mod tests {
     use crate::limits::rule::by_rounds;
     use crate::limits::wait::{Release, Window};
     use crate::report::Sure;
+    use crate::segments::Segments;
 
     const RTT: i64 = 20_000_000;
 
@@ -147,8 +148,8 @@ mod tests {
                 end: StackTime(start + 2 * RTT),
                 rtt_min: Some(2 * RTT),
                 sends: 9,
-                segments: 10 + 3 * number as u64,
-                flight_segments: 10 + 3 * number as u64,
+                segments: Segments::new(10 + 3 * number as u64),
+                flight_segments: Segments::new(10 + 3 * number as u64),
                 tap_gap: 2 * RTT / 8,
                 sees_queues: true,
                 ..Round::default()
@@ -215,9 +216,13 @@ mod tests {
 
     #[test]
     fn a_flight_that_stands_still_may_have_a_buffer_for_a_lid() {
-        assert_eq!(told(|r| r.segments = 10), Some((BandwidthSelfQueue, Sure::Likely)));
+        assert_eq!(
+            told(|r| r.segments = Segments::new(10)),
+            Some((BandwidthSelfQueue, Sure::Likely))
+        );
         let others = |edge| {
-            let decision = asked(&stream(|r| r.segments = 10), 3, edge).expect("a full link");
+            let decision =
+                asked(&stream(|r| r.segments = Segments::new(10)), 3, edge).expect("a full link");
             [Sndbuf, RwndCap].map(|state| decision.alternative.contains(&state))
         };
         assert_eq!(others(Edge::Far), [true, false]);
@@ -238,8 +243,8 @@ mod tests {
                 end: StackTime((number + 1) * RTT),
                 rtt_min: Some(RTT),
                 sends: 50,
-                segments: segments as u64,
-                flight_segments: segments as u64,
+                segments: Segments::new(segments as u64),
+                flight_segments: Segments::new(segments as u64),
                 acked: 1448 * rate,
                 loss: lost && number == 3,
                 tap_gap: RTT / 40,

@@ -103,6 +103,7 @@ mod tests {
     use crate::limits::round::Round;
     use crate::report::State;
     use crate::report::Sure;
+    use crate::segments::Segments;
 
     const RTT: i64 = 20_000_000;
 
@@ -138,7 +139,7 @@ mod tests {
                 stopped_at: StackTime(start + RTT),
                 sends: 50,
                 gaps: 49,
-                segments: 50,
+                segments: Segments::new(50),
                 acked: 1448 * if is_even { percent } else { 100 },
                 sees_queues: true,
                 ..Round::default()
@@ -172,7 +173,7 @@ mod tests {
                     phase,
                     sends: 50,
                     gaps: 49,
-                    flight_segments: *flight,
+                    flight_segments: Segments::new(*flight),
                     acked: 1448 * 50,
                     sees_queues: true,
                     ..Round::default()

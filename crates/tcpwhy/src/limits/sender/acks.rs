@@ -9,6 +9,7 @@ use crate::flow::event::{Block, ECE, Event, FIN, RST};
 use crate::limits::sense::{DELAYABLE_SEGMENTS, FLOWING_NS, FLOWING_TRIPS, LONGEST_DELAYED_ACK_NS};
 use crate::limits::wait::Lull;
 use crate::offsets::Offset;
+use crate::segments::Segments;
 
 impl Sender {
     /// An ACK arrived.
@@ -61,7 +62,7 @@ impl Sender {
         let is_sign = duplicate && !moved && blocks.is_empty() && !dsack && !self.is_at_zero();
         if newly > 0 || is_sign && !self.repairs.probe.is_answer(event.ack) {
             self.repairs.heads.on_arrival();
-            let behind = (newly / self.terms.mss.max(1)).max(1) as u64;
+            let behind = Segments::new((newly / self.terms.mss.max(1)).max(1) as u64);
             self.repairs.episodes.on_duplicate(self.flight.nxt, behind, at);
         }
         self.watch_probe(event, at, advanced || moved || newly > 0 || event.len > 0);

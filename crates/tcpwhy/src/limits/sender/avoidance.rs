@@ -13,6 +13,7 @@ use crate::cc::reno::Reno;
 use crate::limits::round::Round;
 use crate::limits::sense::{CLEARLY, EXPLAINED_ROUNDS, REPLAYED, REPLAYED_SEGMENTS};
 use crate::report::Cwnd;
+use crate::segments::Segments;
 
 /// What is replayed after losses.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,9 +30,9 @@ pub(crate) struct Avoidance {
 
 impl Avoidance {
     /// A repair began with a window of `cwnd` segments.
-    pub(crate) fn on_loss(&mut self, cwnd: u64) {
+    pub(crate) fn on_loss(&mut self, cwnd: Segments) {
         (self.reno, self.cubic) = (None, None);
-        self.lost_at = Some(cwnd);
+        self.lost_at = Some(cwnd.get());
     }
 
     /// The repair was for no loss, and the window is what it was.
@@ -40,13 +41,13 @@ impl Avoidance {
     }
 
     /// Takes a closed round in which `acked` segments were acknowledged.
-    pub(crate) fn on_round(&mut self, round: &Round, acked: u64, rtt_min: i64) {
+    pub(crate) fn on_round(&mut self, round: &Round, acked: Segments, rtt_min: i64) {
         let limited = round.ack_released > round.free && round.edge_flight == 0;
         if round.loss || !limited {
             (self.reno, self.cubic) = (None, None);
             return;
         }
-        let flight = round.flight_segments;
+        let flight = round.flight_segments.get();
         if let Some(lost_at) = self.lost_at.take() {
             let last_max = Cubic::last_max_after(lost_at, self.last_max);
             self.last_max = last_max;
@@ -56,10 +57,10 @@ impl Avoidance {
             return;
         }
         if let Some(reno) = &mut self.reno {
-            reno.on_ack(acked);
+            reno.on_ack(acked.get());
         }
         if let Some(cubic) = &mut self.cubic {
-            cubic.on_ack(round.end.0, acked, rtt_min);
+            cubic.on_ack(round.end.0, acked.get(), rtt_min);
         }
         self.reno = self.reno.filter(|reno| near(flight, reno.cwnd));
         self.cubic = self.cubic.filter(|cubic| near(flight, cubic.cwnd));
@@ -105,15 +106,20 @@ mod tests {
 
     fn round(number: usize, flight: u64) -> Round {
         let end = (number as i64 + 1) * RTT;
-        Round { flight_segments: flight, ack_released: 9, end: StackTime(end), ..Round::default() }
+        Round {
+            flight_segments: Segments::new(flight),
+            ack_released: 9,
+            end: StackTime(end),
+            ..Round::default()
+        }
     }
 
     /// A loss at a window of 100, then rounds of these flights.
     fn after_loss(flights: &[u64]) -> Avoidance {
         let mut avoidance = Avoidance::default();
-        avoidance.on_loss(100);
+        avoidance.on_loss(Segments::new(100));
         for (number, flight) in flights.iter().enumerate() {
-            avoidance.on_round(&round(number, *flight), *flight, RTT);
+            avoidance.on_round(&round(number, *flight), Segments::new(*flight), RTT);
         }
         avoidance
     }
@@ -153,7 +159,7 @@ mod tests {
     fn a_round_that_the_receiver_stopped_ends_the_replay() {
         let mut avoidance = after_loss(&[50, 51]);
         let stopped = Round { edge_flight: 1448, ..round(2, 52) };
-        avoidance.on_round(&stopped, 52, RTT);
+        avoidance.on_round(&stopped, Segments::new(52), RTT);
         assert_eq!(avoidance.window(), None);
     }
 }

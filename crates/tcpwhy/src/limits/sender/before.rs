@@ -11,6 +11,7 @@ use crate::limits::sense::LEAST_TIMER_NS;
 use crate::measure::ipid::Step;
 use crate::offsets::Offset;
 use crate::report::RepeatCause;
+use crate::segments::Segments;
 
 impl Sender {
     /// The capture begins midway with an ACK: what lies between it and the end of its SACK blocks had been sent.
@@ -84,7 +85,7 @@ impl Sender {
     }
 
     /// No ACK came, so no sign of a loss did: a timer made the sender repeat.
-    pub(crate) fn repeat_of_before(&mut self, event: &Event, at: StackTime, segments: u64) {
+    pub(crate) fn repeat_of_before(&mut self, event: &Event, at: StackTime, segments: Segments) {
         self.prove(self.sends.last, Proven::TimeoutBeforeCapture);
         (self.tally.rto, self.tally.lost) = (self.tally.rto + segments, self.tally.lost + segments);
         if self.repairs.begin_tail(self.flight.nxt, true) {

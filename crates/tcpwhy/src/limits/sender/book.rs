@@ -14,6 +14,7 @@ use crate::limits::sense::{
 use crate::measure::sketch::Sketch;
 use crate::offsets::Offset;
 use crate::report::State;
+use crate::segments::Segments;
 
 /// A send of new data.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +26,7 @@ pub(crate) struct NewSend {
     pub(crate) tap_gap: i64,
     /// How far behind its stack the tap saw it, beyond the constant part.
     pub(crate) lag: i64,
-    pub(crate) segments: u64,
+    pub(crate) segments: Segments,
     /// Bytes never sent before.
     pub(crate) new: i64,
     pub(crate) frame: u64,
@@ -69,18 +70,18 @@ impl Round {
 #[derive(Clone, Copy, Debug, Default)]
 struct Still {
     /// The first two, of odd and even rounds.
-    flights: [u64; 2],
+    flights: [Segments; 2],
     since: StackTime,
     rounds: u32,
     /// The newest, if it was limited: when it began.
-    last: Option<(u64, StackTime)>,
+    last: Option<(Segments, StackTime)>,
     unmoved: Unmoved,
 }
 
 /// The largest flight of a window that nothing has cut, and how many rounds have used it since without one that is larger.
 #[derive(Clone, Copy, Debug, Default)]
 struct Unmoved {
-    most: u64,
+    most: Segments,
     rounds: u32,
 }
 
@@ -119,7 +120,7 @@ impl Still {
 }
 
 /// Whether two flights may be those of one buffer in turn.
-fn is_like(a: u64, b: u64) -> bool {
+fn is_like(a: Segments, b: Segments) -> bool {
     SWINGS.is_kept(a.abs_diff(b), a.max(b))
 }
 
@@ -256,12 +257,24 @@ mod tests {
             let rest = Round { ack_released, loss, ..Round::default() };
             still.push(&Round { start, end, flight_segments, ..rest })
         };
-        assert_eq!(push(40, false, 1, StackTime(0)), (10, 1));
-        assert_eq!(push(41, false, 1, StackTime(10)), (20, 2));
-        assert_eq!(push(39, false, 1, StackTime(20)), (30, 3), "as the first, give or take one");
-        assert_eq!(push(43, false, 1, StackTime(30)), (20, 2), "the one before it, and this");
-        assert_eq!(push(43, true, 1, StackTime(40)), (10, 1));
-        assert_eq!(push(43, false, 0, StackTime(50)), (10, 1), "a write, not a window");
+        assert_eq!(push(Segments::new(40), false, 1, StackTime(0)), (10, 1));
+        assert_eq!(push(Segments::new(41), false, 1, StackTime(10)), (20, 2));
+        assert_eq!(
+            push(Segments::new(39), false, 1, StackTime(20)),
+            (30, 3),
+            "as the first, give or take one"
+        );
+        assert_eq!(
+            push(Segments::new(43), false, 1, StackTime(30)),
+            (20, 2),
+            "the one before it, and this"
+        );
+        assert_eq!(push(Segments::new(43), true, 1, StackTime(40)), (10, 1));
+        assert_eq!(
+            push(Segments::new(43), false, 0, StackTime(50)),
+            (10, 1),
+            "a write, not a window"
+        );
     }
 
     /// For how many of these the flight stood still at most.
@@ -269,7 +282,7 @@ mod tests {
         let mut still = Still::default();
         let told = flights.iter().map(|flight_segments| {
             let round = Round { ack_released: 1, ..Round::default() };
-            still.push(&Round { flight_segments: *flight_segments, ..round }).1
+            still.push(&Round { flight_segments: Segments::new(*flight_segments), ..round }).1
         });
         told.max().expect("there are some")
     }
@@ -289,7 +302,7 @@ mod tests {
         let mut still = Still::default();
         let told = flights.iter().enumerate().map(|(number, flight_segments)| {
             let mut round = Round { ack_released: 1, phase, ..Round::default() };
-            round.flight_segments = *flight_segments;
+            round.flight_segments = Segments::new(*flight_segments);
             odd(&mut round, number);
             still.push(&round).1
         });

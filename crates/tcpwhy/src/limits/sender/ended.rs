@@ -155,7 +155,7 @@ impl Sender {
     /// Whether the last stop was at the congestion window, as far as that is known.
     pub(crate) fn fills_cwnd(&self) -> bool {
         let segments = self.stop.evidence.segments;
-        self.replay.cwnd(segments).high.is_some_and(|high| segments >= high)
+        self.replay.cwnd(segments).high.is_some_and(|high| segments.get() >= high)
     }
 
     /// Whether the last ACK before the send at `at` may have come so late to a sender elsewhere that it let that go. The
@@ -189,6 +189,7 @@ mod tests {
     use crate::limits::sender::releases::Advance;
     use crate::limits::sender::transfers::Run;
     use crate::offsets::Offset;
+    use crate::segments::Segments;
 
     const RTT: i64 = 20_000_000;
 
@@ -283,7 +284,7 @@ mod tests {
             !walker.is_held_by_own_queue(StackTime(12_500_000)),
             "the fourth is what let it out"
         );
-        walker.repairs.episodes.on_duplicate(Offset::at(9), 1, StackTime(0));
+        walker.repairs.episodes.on_duplicate(Offset::at(9), Segments::new(1), StackTime(0));
         assert!(
             !walker.is_held_by_own_queue(StackTime(12_800_000)),
             "in a repair ACKs may let nothing out"
@@ -330,7 +331,7 @@ mod tests {
         };
         assert!(passes_over(13));
         assert!(!passes_over(12), "Linux may wait for a super-segment");
-        walker.growth.cut(40, 0);
+        walker.growth.cut(Segments::new(40), 0);
         walker.releases.acks[0].una = Offset::at(20 * MSS);
         assert!(
             !walker.has_passed_over_acks(StackTime(20_000_000)),

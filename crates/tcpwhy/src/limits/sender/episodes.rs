@@ -7,6 +7,7 @@
 
 use crate::clocks::StackTime;
 use crate::offsets::Offset;
+use crate::segments::Segments;
 use std::collections::VecDeque;
 
 use crate::flow::event::Event;
@@ -39,7 +40,7 @@ pub(crate) struct Episode {
     /// What was lost first had arrived here damaged.
     pub(super) damaged: bool,
     /// Segments above the hole that SACK reported, and when they were enough to repair it.
-    behind: u64,
+    behind: Segments,
     pub(super) told: Option<StackTime>,
 }
 
@@ -80,7 +81,7 @@ impl Episodes {
     }
 
     /// At `at` the receiver tells of `segments` behind a hole.
-    pub(crate) fn on_duplicate(&mut self, high: Offset, segments: u64, at: StackTime) {
+    pub(crate) fn on_duplicate(&mut self, high: Offset, segments: Segments, at: StackTime) {
         let episode = self.open_at(high);
         episode.behind += segments;
         if episode.behind >= DUP_THRESH {
@@ -204,7 +205,7 @@ mod tests {
     #[test]
     fn what_was_waited_for_before_the_first_repeat_was_no_repair() {
         let mut repairs = Episodes::default();
-        repairs.on_duplicate(Offset::at(9), 1, StackTime(0));
+        repairs.on_duplicate(Offset::at(9), Segments::new(1), StackTime(0));
         let signs = repairs.current();
         assert!(repairs.begin(Offset::at(9)), "the first repeat");
         assert!(!repairs.begin(Offset::at(9)), "the second");
@@ -215,7 +216,7 @@ mod tests {
     #[test]
     fn a_repair_lasts_until_what_was_sent_before_its_first_repeat_has_come() {
         let mut repairs = Episodes::default();
-        repairs.on_duplicate(Offset::at(9), 1, StackTime(0));
+        repairs.on_duplicate(Offset::at(9), Segments::new(1), StackTime(0));
         repairs.begin(Offset::at(12));
         repairs.begin(Offset::at(20));
         repairs.on_progress(Offset::at(11));
@@ -228,7 +229,7 @@ mod tests {
     fn a_repair_is_over_when_none_of_it_was_needed_but_a_timeouts() {
         let is_over = |needless: i64, timeout: bool| {
             let mut repairs = Episodes::default();
-            repairs.on_duplicate(Offset::at(9), 1, StackTime(0));
+            repairs.on_duplicate(Offset::at(9), Segments::new(1), StackTime(0));
             repairs.begin_tail(Offset::at(12), timeout);
             let id = repairs.note_repeat(100);
             repairs.note_needless(id, needless);

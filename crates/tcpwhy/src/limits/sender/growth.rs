@@ -15,6 +15,7 @@ use crate::limits::round::{Phase, Round};
 use crate::limits::sense::{
     AVOIDANCE, DOUBLES, FILLS, GROWN_STEPS, SAME_SEGMENTS, THINNED, UNCUT_LID_ROUNDS,
 };
+use crate::segments::Segments;
 
 /// Why slow start ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -31,7 +32,7 @@ pub(crate) enum ExitCause {
 /// The first flight, once an ACK of data ended it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InitialFlight {
-    pub(crate) segments: u64,
+    pub(crate) segments: Segments,
     pub(crate) bytes: i64,
     pub(crate) full: Option<bool>,
 }
@@ -39,7 +40,7 @@ pub(crate) struct InitialFlight {
 /// A round from which the flight no longer doubled.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct SlowFrom {
-    pub(crate) flight: u64,
+    pub(crate) flight: Segments,
     pub(crate) start: StackTime,
     pub(crate) number: u64,
     /// What `HyStart` saw up to then since the flight last doubled.
@@ -49,13 +50,13 @@ pub(crate) struct SlowFrom {
 /// Flights of the cwnd-limited rounds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Growth {
-    last: u64,
+    last: Segments,
     slow: u32,
     /// The first of the slow rounds.
     slow_from: Option<SlowFrom>,
     /// ACKs since then, and how many segments they took.
     acks: u64,
-    taken: u64,
+    taken: Segments,
     /// What `HyStart` saw since the flight last doubled.
     signs: Signs,
     /// The round from which on the flight grew by thinned ACKs: what it would be on all of them tells nothing then.
@@ -63,13 +64,13 @@ pub(crate) struct Growth {
     /// Which of the last three of them grew.
     steps: u8,
     /// Most segments in flight since the window was last cut.
-    most: u64,
+    most: Segments,
     /// When slow start ended, with which window, and why.
-    pub(crate) exit: Option<(StackTime, Option<u64>, ExitCause)>,
+    pub(crate) exit: Option<(StackTime, Option<Segments>, ExitCause)>,
     /// Threshold left by an idle restart; slow start goes on up to it.
-    pub(crate) regain: Option<u64>,
+    pub(crate) regain: Option<Segments>,
     /// Flight at the last loss, until regained.
-    pub(crate) lost_at: Option<u64>,
+    pub(crate) lost_at: Option<Segments>,
     /// A loss or a mark has cut the window.
     pub(crate) was_cut: bool,
     /// What the newest repair took from the window.
@@ -83,9 +84,9 @@ pub(crate) struct Growth {
 struct Taken {
     /// The repair that it was for.
     repair: u32,
-    exit: Option<(StackTime, Option<u64>, ExitCause)>,
-    regain: Option<u64>,
-    lost_at: Option<u64>,
+    exit: Option<(StackTime, Option<Segments>, ExitCause)>,
+    regain: Option<Segments>,
+    lost_at: Option<Segments>,
     was_cut: bool,
 }
 
@@ -94,17 +95,17 @@ impl Growth {
     pub(crate) fn leave_slow_start(
         &mut self,
         at: StackTime,
-        ssthresh: Option<u64>,
+        ssthresh: Option<Segments>,
         cause: ExitCause,
     ) {
         self.exit.get_or_insert((at, ssthresh, cause));
     }
 
     /// A loss that `repair` mends (0 for none) cuts the window of `cwnd` segments.
-    pub(crate) fn cut(&mut self, cwnd: u64, repair: u32) {
+    pub(crate) fn cut(&mut self, cwnd: Segments, repair: u32) {
         let Self { exit, regain, lost_at, was_cut, .. } = *self;
         self.taken_by = (repair != 0).then_some(Taken { repair, exit, regain, lost_at, was_cut });
-        (self.lost_at, self.was_cut, self.most) = (Some(cwnd), true, 0);
+        (self.lost_at, self.was_cut, self.most) = (Some(cwnd), true, Segments::NONE);
     }
 
     /// Nothing of `repair` was needed: what it took is given back, unless another has cut the window since. Whether it was.
@@ -120,14 +121,14 @@ impl Growth {
     }
 
     /// Whether the window, which nothing has cut since, has let out clearly more than `flight` segments.
-    pub(crate) fn has_let_out_more(&self, flight: u64) -> bool {
+    pub(crate) fn has_let_out_more(&self, flight: Segments) -> bool {
         self.regain.is_none() && !FILLS.is_reached(flight, self.most)
     }
 
     /// Takes a closed round; from which round on slow start had ended, if this one shows it.
     pub(crate) fn push(&mut self, round: &Round, least_rtt: i64) -> Option<SlowFrom> {
         let flight = round.segments;
-        let below = |before: &u64| round.flight_segments < *before;
+        let below = |before: &Segments| round.flight_segments < *before;
         // A loss ends slow start, after a pause too.
         let regaining = self.regain.filter(|_| !round.loss);
         self.regain = regaining.filter(below);
@@ -135,7 +136,7 @@ impl Growth {
         self.lost_at = self.lost_at.filter(|before| round.loss || below(before));
         let is_full = !self.has_let_out_more(round.flight_segments);
         // A pause cuts it, too.
-        let most = if self.regain.is_some() { 0 } else { self.most };
+        let most = if self.regain.is_some() { Segments::NONE } else { self.most };
         self.most = most.max(round.flight_segments);
         let limited = round.ack_released > round.free && round.edge_flight == 0 && is_full;
         let signs = Signs::of(round, least_rtt);
@@ -155,7 +156,7 @@ impl Growth {
         if self.slow == 1 {
             let (start, number, signs) = (round.start, round.number, self.signs);
             self.slow_from = Some(SlowFrom { flight, start, number, signs });
-            (self.steps, self.acks, self.taken) = (0, 0, 0);
+            (self.steps, self.acks, self.taken) = (0, 0, Segments::NONE);
             return None;
         }
         self.acks += u64::from(round.advances);
@@ -192,10 +193,10 @@ impl Growth {
     /// Whether the growth from the slow round `from` to this `flight` is that of slow start on thinned ACKs: more
     /// than congestion avoidance gives in these rounds, and a segment or two for each ACK (RFC 5681 section 3.1, RFC
     /// 3465 section 2.1). Each ACK took more than two segments.
-    fn is_thinned(&self, from: &SlowFrom, flight: u64) -> bool {
+    fn is_thinned(&self, from: &SlowFrom, flight: Segments) -> bool {
         let rounds = u64::from(self.slow - 1);
-        let grown = flight.saturating_sub(from.flight);
-        grown > rounds * AVOIDANCE.of(from.flight).max(1)
+        let grown = flight.saturating_sub(from.flight).get();
+        grown > rounds * AVOIDANCE.of(from.flight.get()).max(1)
             // The ACK that ends a round is counted with what it ends.
             && grown + 1 >= self.acks
             && THINNED.is_reached(self.taken, self.acks)

@@ -49,6 +49,7 @@ pub(crate) fn train_end(start: StackTime, end: StackTime, at: StackTime) -> Stac
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::segments::Segments;
 
     const MS: i64 = 1_000_000;
 
@@ -72,9 +73,9 @@ mod tests {
                 Round { start: StackTime(10 * MS), train_end, flight_segments, ..Round::default() };
             Signs::of(&round, 20 * MS).train
         };
-        assert!(of(StackTime(20 * MS + 1), 16));
-        assert!(!of(StackTime(20 * MS), 16));
-        assert!(!of(StackTime(20 * MS + 1), 15), "no sign counts yet");
+        assert!(of(StackTime(20 * MS + 1), Segments::new(16)));
+        assert!(!of(StackTime(20 * MS), Segments::new(16)));
+        assert!(!of(StackTime(20 * MS + 1), Segments::new(15)), "no sign counts yet");
     }
 
     #[test]
@@ -83,7 +84,7 @@ mod tests {
             let round = Round {
                 rtt_min: Some(rtt_min),
                 rtt_count,
-                flight_segments: 16,
+                flight_segments: Segments::new(16),
                 ..Round::default()
             };
             Signs::of(&round, least).delay

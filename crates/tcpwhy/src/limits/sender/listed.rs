@@ -3,13 +3,14 @@
 use crate::clocks::StackTime;
 use crate::limits::round::Round;
 use crate::report::{Cwnd, State};
+use crate::segments::Segments;
 
 /// A closed round with the state of the wait after its last send, once known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListedRound {
     pub(crate) start: StackTime,
     pub(crate) bytes: i64,
-    pub(crate) segments: u64,
+    pub(crate) segments: Segments,
     pub(crate) rtt_min: Option<i64>,
     /// Payload acknowledged by its length, in bytes per second.
     pub(crate) rate: Option<u64>,
@@ -20,7 +21,7 @@ pub(crate) struct ListedRound {
     pub(crate) first_frame: u64,
     pub(crate) last_frame: u64,
     pub(crate) stopped_at: StackTime,
-    flight_segments: u64,
+    flight_segments: Segments,
     loss: bool,
     pub(crate) limited_by: State,
 }
@@ -59,8 +60,8 @@ impl ListedRound {
             | State::CwndCachedSsthresh => true,
             _ => false,
         };
-        if by_window && !self.loss && self.flight_segments > 0 {
-            let window = Some(self.flight_segments);
+        if by_window && !self.loss && self.flight_segments > Segments::NONE {
+            let window = Some(self.flight_segments.get());
             self.cwnd = Cwnd { low: window, high: window, best: window };
         }
     }
@@ -77,7 +78,7 @@ mod tests {
             listed.name(state);
             (listed.limited_by, listed.cwnd.best)
         };
-        let round = Round { flight_segments: 36, ..Round::default() };
+        let round = Round { flight_segments: Segments::new(36), ..Round::default() };
         let (slow_start, avoidance) = (State::CwndSlowStart, State::CwndAvoidance);
         assert_eq!(best(&round, avoidance), (avoidance, Some(36)));
         assert_eq!(best(&round, State::RwndCap), (State::RwndCap, None));

@@ -71,6 +71,7 @@ use crate::measure::idle::IdleWatch;
 use crate::measure::ipid::Counter;
 use crate::offsets::Offset;
 use crate::report::Retransmission;
+use crate::segments::Segments;
 
 /// What does not change along the way.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, no state machine")]
@@ -178,12 +179,12 @@ impl Peer {
 pub(crate) struct Pauses {
     pub(crate) watch: IdleWatch,
     /// Largest flight so far, in segments.
-    pub(crate) largest_flight: u64,
+    pub(crate) largest_flight: Segments,
     /// The same since a loss last cut the window, without flights of repairs; what it was before that cut; and what it was when
     /// the pause that is judged began.
-    pub(crate) since_cut: u64,
-    pub(crate) before_cut: u64,
-    pub(crate) at_pause: u64,
+    pub(crate) since_cut: Segments,
+    pub(crate) before_cut: Segments,
+    pub(crate) at_pause: Segments,
     /// Position and round where the last pause ended.
     pub(crate) start: u64,
     pub(crate) round: u64,
@@ -371,7 +372,7 @@ impl Sender {
             round.end = at;
             round.loss |= self.repairs.episodes.current() != 0;
             if self.growth.exit.is_some() {
-                let acked = round.acked.max(0) as u64 / self.terms.mss.max(1) as u64;
+                let acked = Segments::new(round.acked.max(0) as u64 / self.terms.mss.max(1) as u64);
                 self.avoidance.on_round(&round, acked, self.least_rtt());
                 round.cwnd = self.avoidance.window().unwrap_or(round.cwnd);
                 if round.loss {

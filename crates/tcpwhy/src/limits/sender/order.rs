@@ -6,6 +6,7 @@
 use crate::flow::event::{Event, TS};
 use crate::measure::ipid::{self, Step};
 use crate::offsets::Offset;
+use crate::segments::Segments;
 
 /// What was seen of one sender's numbers.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +49,7 @@ impl SendOrder {
     }
 
     /// Whether `event`, of `segments` on the wire, was sent after all others seen.
-    pub(crate) fn push(&mut self, event: &Event, segments: u64) -> Step {
+    pub(crate) fn push(&mut self, event: &Event, segments: Segments) -> Step {
         let by_id = self.ids.push(event, segments);
         if !event.has(TS) {
             return by_id;
@@ -73,8 +74,9 @@ mod tests {
     #[test]
     fn a_timestamp_tells_the_order_but_not_within_its_tick() {
         let mut order = SendOrder::default();
-        let steps = [u32::MAX, u32::MAX, 0, u32::MAX, 1]
-            .map(|tsval| order.push(&Event { tsval, bits: TS, ..Event::default() }, 1));
+        let steps = [u32::MAX, u32::MAX, 0, u32::MAX, 1].map(|tsval| {
+            order.push(&Event { tsval, bits: TS, ..Event::default() }, Segments::new(1))
+        });
         assert_eq!(
             steps,
             [Step::Unknown, Step::Unknown, Step::After(0), Step::Before, Step::After(0)]

@@ -7,6 +7,7 @@ use crate::flow::event::Event;
 use crate::limits::round::Phase;
 use crate::limits::sense::AFTER_PAUSE;
 use crate::limits::wait::Release;
+use crate::segments::Segments;
 
 impl Sender {
     /// Watches for a restart after idling: `event` is new data, not yet in flight, which resumed at
@@ -14,7 +15,7 @@ impl Sender {
     pub(crate) fn watch_idle(
         &mut self,
         event: &Event,
-        segments: u64,
+        segments: Segments,
         release: Release,
         resumed_at: Option<StackTime>,
     ) {
@@ -37,8 +38,9 @@ impl Sender {
 
     /// The congestion window before a pause: by the replay if it still holds, else at least the
     /// largest flight.
-    fn window_before_pause(&self) -> u64 {
-        self.replay.cwnd(0).high.unwrap_or(0).max(self.pauses.largest_flight)
+    fn window_before_pause(&self) -> Segments {
+        let replayed = self.replay.cwnd(Segments::NONE).high.unwrap_or(0);
+        Segments::new(replayed).max(self.pauses.largest_flight)
     }
 
     pub(crate) fn judge_idle(&mut self, full: bool) {
@@ -49,12 +51,16 @@ impl Sender {
             let at_pause = self.pauses.at_pause;
             let was_cut = self.growth.was_cut && at_pause > restarted.segments;
             let before = if was_cut { restarted.before.min(at_pause) } else { restarted.before };
-            self.growth.regain = Some(if has_threshold { AFTER_PAUSE.of(before) } else { before });
+            self.growth.regain = Some(if has_threshold {
+                Segments::new(AFTER_PAUSE.of(before.get()))
+            } else {
+                before
+            });
             self.window.filled = Filled::default();
             self.book.closed.name_from(self.pauses.round, Phase::AfterIdle);
             if self.growth.exit.is_none() {
                 let una = self.pauses.start;
-                self.replay.start(una, una + restarted.segments, full);
+                self.replay.start(una, una + restarted.segments.get(), full);
             }
         }
     }

@@ -4,6 +4,7 @@ use super::Sender;
 use crate::clocks::StackTime;
 use crate::flow::event::{Block, Event};
 use crate::offsets::Offset;
+use crate::segments::Segments;
 
 /// The last probe that sent the tail again, until it shows whether that was lost.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,12 +14,12 @@ pub(crate) struct TailProbe(Option<Probe>);
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     range: Block,
-    flight: u64,
+    flight: Segments,
 }
 
 impl TailProbe {
     /// `event` retransmits the tail, by the timer of the probe, with `flight` segments in flight.
-    pub(crate) fn begin(&mut self, event: &Event, flight: u64) {
+    pub(crate) fn begin(&mut self, event: &Event, flight: Segments) {
         self.0 = Some(Probe { range: (event.seq, event.end()), flight });
     }
 
@@ -47,7 +48,7 @@ impl Sender {
         let Some(Probe { range, flight }) = self.repairs.probe.0 else { return };
         if event.ack > range.1 {
             self.repairs.probe.end();
-            let cwnd = self.replay.cwnd(0).high.unwrap_or(0);
+            let cwnd = Segments::new(self.replay.cwnd(Segments::NONE).high.unwrap_or(0));
             self.cut_window(cwnd.max(flight).max(self.flight.outstanding_segments()), at);
         } else if event.ack == range.1 && !news {
             self.repairs.probe.end();

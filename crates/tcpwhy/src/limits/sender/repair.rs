@@ -23,6 +23,7 @@ use crate::measure::flight::{DAMAGED, RETRANSMITTED, UNSEEN};
 use crate::measure::ipid::Step;
 use crate::offsets::Offset;
 use crate::report::{RepeatCause, Retransmission};
+use crate::segments::Segments;
 
 /// The repairs of a direction.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +58,13 @@ impl Repairs {
 
 impl Sender {
     /// Data at or below `nxt`: a retransmission, a late arrival, or needless.
-    pub(crate) fn on_repeat(&mut self, event: &Event, at: StackTime, segments: u64, step: Step) {
+    pub(crate) fn on_repeat(
+        &mut self,
+        event: &Event,
+        at: StackTime,
+        segments: Segments,
+        step: Step,
+    ) {
         if self.is_probe_of_shut(event, at) {
             return;
         }
@@ -182,7 +189,8 @@ impl Sender {
         let una = self.flight.una;
         let head = self.flight.overlapping(una, una + 1).next().copied();
         // One repeat may reach over the end of what the repair was for: it is no second one.
-        let has_another = self.tally.lost + self.tally.spurious > self.repairs.episodes.count;
+        let has_another =
+            (self.tally.lost + self.tally.spurious).get() > self.repairs.episodes.count;
         if let Some(head) = head.filter(|head| has_another && head.flags & RETRANSMITTED != 0) {
             self.repairs.begin(self.flight.nxt);
             if let Some(episode) = &mut self.repairs.episodes.open {
@@ -193,7 +201,7 @@ impl Sender {
     }
 
     /// The sender cuts its congestion window, of `cwnd` segments or more, because of a loss.
-    pub(crate) fn cut_window(&mut self, cwnd: u64, at: StackTime) {
+    pub(crate) fn cut_window(&mut self, cwnd: Segments, at: StackTime) {
         // What the round waited for before that, it waited for without knowing of the loss.
         let phase = self.phase();
         if self.book.open.sends > 0 {
@@ -253,7 +261,7 @@ impl Sender {
             repeated += entry.end.min(event.end()) - entry.start.max(event.seq);
         }
         self.flight.retransmitted_out += repeated;
-        self.tally.damaged += damaged;
+        self.tally.damaged += Segments::new(damaged);
         self.tally.lost += segments_of(event.len, self.terms.mss);
         originals
     }
@@ -301,7 +309,11 @@ mod tests {
         let repaired_since = |sees_queues, signs: &[(u64, i64)]| {
             let mut sender = Sender::new(Terms { sees_queues, ..Terms::default() }, true, 0);
             for &(segments, at) in signs {
-                sender.repairs.episodes.on_duplicate(Offset::at(9), segments, StackTime(at));
+                sender.repairs.episodes.on_duplicate(
+                    Offset::at(9),
+                    Segments::new(segments),
+                    StackTime(at),
+                );
             }
             sender.repairs.begin(Offset::at(9));
             sender.repair_since_told();

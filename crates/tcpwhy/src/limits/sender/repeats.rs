@@ -13,6 +13,7 @@ use super::sends::segments_of;
 use crate::flow::event::{ACK, Block, Event, TS};
 use crate::limits::sense::REPEATS;
 use crate::offsets::Offset;
+use crate::segments::Segments;
 
 /// Data retransmitted in one packet.
 #[derive(Clone, Copy, Debug)]
@@ -56,13 +57,13 @@ pub(crate) struct Needless {
 
 impl Needless {
     /// Segments that are proven needless by it: a part of one may be all that arrived twice.
-    pub(crate) fn segments(&self, mss: i64) -> u64 {
+    pub(crate) fn segments(&self, mss: i64) -> Segments {
         let (needless, len) = self.of;
         let whole = |bytes: i64| {
             if bytes == len {
                 segments_of(len.clamp(0, 1 << 20) as u32, mss)
             } else {
-                (bytes / mss.max(1)) as u64
+                Segments::new((bytes / mss.max(1)) as u64)
             }
         };
         whole(needless).saturating_sub(whole(needless - self.bytes))
@@ -161,7 +162,7 @@ impl Sender {
         let segments = told.segments(self.terms.mss);
         self.repairs.episodes.note_needless(told.episode, told.bytes);
         self.take_back(told.episode);
-        if segments == 0 {
+        if segments == Segments::NONE {
             return;
         }
         self.tally.spurious += segments;
@@ -213,7 +214,7 @@ mod tests {
     fn a_report_of_a_part_proves_no_segment_needless() {
         let segments = |block: Block| -> Vec<u64> {
             let mut repeats = repeats(&[(1072, 1608, 5), (3000, 6000, 5)]);
-            repeats.on_duplicate(block).map(|told| told.segments(1000)).collect()
+            repeats.on_duplicate(block).map(|told| told.segments(1000).get()).collect()
         };
         assert_eq!(segments(block(1460, 1608)), [0]);
         assert_eq!(segments(block(1072, 1608)), [1]);

@@ -13,6 +13,7 @@ use crate::cc::slow_start::{SampleRule, SlowStart};
 use crate::limits::sense::{LINUX_INITIAL_WINDOW, SLACK};
 use crate::offsets::Offset;
 use crate::report::Cwnd;
+use crate::segments::Segments;
 
 /// An ACK as the replay needs it.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +108,8 @@ impl Replay {
 
     /// The window, given `flight` segments in flight after a stop. While hypotheses live they
     /// bound it; else the flight does from below.
-    pub(crate) fn cwnd(&self, flight: u64) -> Cwnd {
+    pub(crate) fn cwnd(&self, flight: Segments) -> Cwnd {
+        let flight = flight.get();
         let windows = self.alive.iter().map(|w| w.cwnd);
         let (low, high) = (windows.clone().min(), windows.max());
         match (low, high) {
@@ -181,12 +183,12 @@ mod tests {
         replay.start(0, 10, true);
         let ack = |una, window_end| Ack { una, window_end };
         replay.push(&[ack(10, OPEN)], &frames(&[15, 20, 25, 30]), 30, false);
-        assert_eq!(replay.cwnd(20).best, Some(20));
+        assert_eq!(replay.cwnd(Segments::new(20)).best, Some(20));
         replay.push(&[ack(30, Offset::at(62))], &frames(&[32, 43, 54, 62]), 62, false);
-        assert_eq!(replay.cwnd(32).best, Some(40));
+        assert_eq!(replay.cwnd(Segments::new(32)).best, Some(40));
         let round4 = frames(&[79, 84, 101, 106, 126, 128, 134]);
         replay.push(&[ack(54, Offset::at(140)), ack(62, Offset::at(142))], &round4, 134, false);
-        assert_eq!(replay.cwnd(72).best, Some(72));
+        assert_eq!(replay.cwnd(Segments::new(72)).best, Some(72));
         let round5 = [
             ack(79, Offset::at(170)),
             ack(84, Offset::at(171)),
@@ -195,10 +197,13 @@ mod tests {
             ack(134, Offset::at(189)),
         ];
         replay.push(&round5, &frames(&[150, 172, 189]), 189, false);
-        assert_eq!(replay.cwnd(55).best, Some(144));
+        assert_eq!(replay.cwnd(Segments::new(55)).best, Some(144));
         let round6 = frames(&[195, 217, 239, 279, 282, 325, 350]);
         replay.push(&[ack(172, OPEN), ack(189, OPEN)], &round6, 350, false);
-        assert_eq!(replay.cwnd(161), Cwnd { low: Some(161), high: Some(161), best: Some(161) });
+        assert_eq!(
+            replay.cwnd(Segments::new(161)),
+            Cwnd { low: Some(161), high: Some(161), best: Some(161) }
+        );
     }
 
     #[test]
@@ -208,11 +213,14 @@ mod tests {
         replay.start(0, 45, false);
         let sent: Vec<u64> = (46..=176).collect();
         replay.push(&[Ack { una: 45, window_end: Offset::at(176) }], &frames(&sent), 176, true);
-        assert_eq!(replay.cwnd(131), Cwnd { low: Some(131), high: None, best: None });
+        assert_eq!(
+            replay.cwnd(Segments::new(131)),
+            Cwnd { low: Some(131), high: None, best: None }
+        );
         // Now nothing but the window stops it.
         let sent: Vec<u64> = (177..=176 + 400).collect();
         replay.push(&[Ack { una: 176, window_end: OPEN }], &frames(&sent), 576, false);
-        assert_eq!(replay.cwnd(400).best, Some(400));
+        assert_eq!(replay.cwnd(Segments::new(400)).best, Some(400));
     }
 
     #[test]
@@ -222,6 +230,6 @@ mod tests {
         let sent: Vec<u64> = (11..=33).collect();
         replay.push(&[Ack { una: 10, window_end: OPEN }], &frames(&sent), 10 + 20 + 3, false);
         assert!(!replay.in_slow_start());
-        assert_eq!(replay.cwnd(23).low, Some(23));
+        assert_eq!(replay.cwnd(Segments::new(23)).low, Some(23));
     }
 }

@@ -16,10 +16,11 @@ use crate::limits::wait::Release;
 use crate::measure::flight::Sent;
 use crate::measure::ipid::Step;
 use crate::offsets::Offset;
+use crate::segments::Segments;
 
 impl Sender {
     /// Data is sent at `at`.
-    pub(crate) fn begin_data(&mut self, event: &Event, at: StackTime, segments: u64) {
+    pub(crate) fn begin_data(&mut self, event: &Event, at: StackTime, segments: Segments) {
         self.tally.add_frame(event.len, segments);
         self.begin_midway(event.seq, at);
         if self.transfers.first_at.is_none() {
@@ -51,7 +52,7 @@ impl Sender {
         &mut self,
         event: &Event,
         at: StackTime,
-        (release, segments, step): (Release, u64, Step),
+        (release, segments, step): (Release, Segments, Step),
     ) {
         let was_quiet = self.flight.outstanding() == 0;
         let repeats =
@@ -72,7 +73,7 @@ impl Sender {
         event: &Event,
         at: StackTime,
         lag: i64,
-        (release, segments): (Release, u64),
+        (release, segments): (Release, Segments),
     ) {
         if self.terms.unanswered {
             // No ACK will end a repair: its account ends with the wait.
@@ -91,11 +92,11 @@ impl Sender {
         event: &Event,
         at: StackTime,
         lag: i64,
-        segments: u64,
+        segments: Segments,
         release: Release,
     ) {
         let (mss, nxt) = (self.terms.mss, self.flight.nxt);
-        let short = segments as i64 * mss.max(1) != i64::from(event.len);
+        let short = segments.bytes(mss.max(1)) != i64::from(event.len);
         if event.seq > nxt {
             let flight = self.stop.evidence.in_flight + (event.seq - nxt);
             self.repairs.losses.holes.push(Hole {
@@ -181,7 +182,7 @@ impl Sender {
                 && self.stop.evidence.room >= self.terms.mss
                 && !self.sends.new.short;
             initial.full = Some(full);
-            let (una, nxt) = (0, initial.segments);
+            let (una, nxt) = (0, initial.segments.get());
             self.replay.start(una, nxt, full);
         }
         self.sends.burst_start = self.now;
@@ -351,10 +352,10 @@ impl Sender {
 }
 
 /// Wire segments of a captured frame's payload.
-pub(crate) fn segments_of(len: u32, mss: i64) -> u64 {
+pub(crate) fn segments_of(len: u32, mss: i64) -> Segments {
     let (len, mss) = (u64::from(len), mss.max(1) as u64);
     // Most frames are one segment; that shows without a division.
-    if len <= mss { u64::from(len > 0) } else { len.div_ceil(mss) }
+    Segments::new(if len <= mss { u64::from(len > 0) } else { len.div_ceil(mss) })
 }
 
 #[cfg(test)]

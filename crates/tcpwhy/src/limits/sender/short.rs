@@ -25,7 +25,7 @@ impl Sender {
     fn is_held_by_cwnd_first(&self) -> bool {
         let sent = self.flight.segments_to_nxt;
         match self.initial {
-            Some(initial) if initial.segments == sent => sent == LINUX_INITIAL_WINDOW,
+            Some(initial) if initial.segments.get() == sent => sent == LINUX_INITIAL_WINDOW,
             _ => self.fills_cwnd(),
         }
     }

@@ -13,6 +13,7 @@ use crate::limits::sense::{
 use crate::limits::wait::{Probe, Release};
 use crate::measure::ipid::Step;
 use crate::report::RepeatCause;
+use crate::segments::Segments;
 
 /// A segment sent at `at`, `quiet` after all that is known at `since`: a timer may have sent it again. What is sent
 /// next tells.
@@ -76,7 +77,7 @@ impl Sender {
             }
         };
         self.order.unexplained = self.order.unexplained.saturating_sub(lost_timers);
-        let flight = self.flight.outstanding_segments() + missing;
+        let flight = self.flight.outstanding_segments() + Segments::new(missing);
         match cause {
             RepeatCause::Rto => self.tally.rto += segments,
             RepeatCause::Tlp => self.tally.tlp += segments,
@@ -171,12 +172,12 @@ impl Sender {
             return false;
         }
         self.prove(lone.at, Proven::LoneRepeat);
-        self.tally.rto += 1;
-        self.tally.lost += 1;
+        self.tally.rto += Segments::new(1);
+        self.tally.lost += Segments::new(1);
         self.list(&lone.event, lone.at, RepeatCause::Rto, Vec::new());
         if self.repairs.begin_tail(event.end(), true) {
             // At least the lone segment and `event`: how much more stood behind them, the capture lacks.
-            self.cut_window(2, at);
+            self.cut_window(Segments::new(2), at);
         }
         true
     }
@@ -247,7 +248,7 @@ impl Sender {
         let mut surplus = 0;
         if let Step::After(jump) = step {
             let hole = (event.seq - self.flight.nxt).clamp(0, 1 << 20) as u32;
-            surplus = u64::from(jump).saturating_sub(segments_of(hole, self.terms.mss));
+            surplus = u64::from(jump).saturating_sub(segments_of(hole, self.terms.mss).get());
         }
         self.order.unexplained += surplus;
         // Beyond a hole, only what is missing just before it can be its first copy; at the sender's

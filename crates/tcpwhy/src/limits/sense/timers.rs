@@ -1,5 +1,6 @@
 //! When a timer ran out, what follows its cause at once, and how long a receiver may delay.
 
+use crate::segments::Segments;
 use core::ops::RangeInclusive;
 
 use super::Share;
@@ -82,7 +83,7 @@ pub(crate) const REORDERED: Share = Share(75, 100);
 
 /// Segments that came behind a hole, after which Linux repairs it (v6.18 `tcp_reordering`, RFC 5681 section 3.2).
 /// For `sender/episodes`.
-pub(crate) const DUP_THRESH: u64 = 3;
+pub(crate) const DUP_THRESH: Segments = Segments::new(3);
 
 /// Whether a timer of this length ran out in a `quiet` time. For `sender/repair`, `sender/timers`.
 pub(crate) fn ran_out(timer: i64, quiet: i64) -> bool {

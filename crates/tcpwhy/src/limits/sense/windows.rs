@@ -1,6 +1,7 @@
 //! The receiver's window and its reader, the congestion window and its growth.
 
 use super::Share;
+use crate::segments::Segments;
 
 /// A window within this share of its maximum is at it. Ours: what a receiver rounds its window to is less (a
 /// segment, or the unit of its scale); not measured. For `sender/edge`, `sender/window`.
@@ -91,7 +92,7 @@ pub(crate) const MAY_BE_LID: Share = Share(1, 2);
 
 /// Flights are of one size if they differ by at most this many segments (limits-method section 6: to the segment).
 /// For `near/afar`, `near/rounds`, `sender/book`, `sender/growth`.
-pub(crate) const SAME_SEGMENTS: u64 = 1;
+pub(crate) const SAME_SEGMENTS: Segments = Segments::new(1);
 
 /// Flights that go up and down by more than this share of the larger swing. Ours: an eighth, more than a window
 /// grows in a round; not measured. For `near/rounds`, `sender/book`.
@@ -158,7 +159,7 @@ pub(crate) const REPLAYED: Share = Share(1, 10);
 pub(crate) const REPLAYED_SEGMENTS: u64 = 2;
 
 /// Below this many segments no sign of `HyStart` counts (Linux v6.1 `hystart_low_window`). For `sender/hystart`.
-pub(crate) const HYSTART_SEGMENTS: u64 = 16;
+pub(crate) const HYSTART_SEGMENTS: Segments = Segments::new(16);
 
 /// ACKs at most this far apart are one train (Linux v6.1 `hystart_ack_delta_us`). For `sender/hystart`.
 pub(crate) const TRAIN_GAP_NS: i64 = 2_000_000;
@@ -178,4 +179,4 @@ pub(crate) const HYSTART_DELAY_NS: (i64, i64) = (4_000_000, 16_000_000);
 
 /// The least send buffer lets this many full segments be in flight: half of its 4608 bytes is what a packet costs
 /// besides (Linux v6.1 `SOCK_MIN_SNDBUF`, `include/net/sock.h`). For `rule/buffer`.
-pub(crate) const LEAST_BUFFER_SEGMENTS: u64 = 2;
+pub(crate) const LEAST_BUFFER_SEGMENTS: Segments = Segments::new(2);

@@ -3,6 +3,8 @@
 //! An event first lets the time before it be laid down, then changes what is known of the sender. What that proves of
 //! time that has passed is taken down, and new data ends the open wait ([`settle`]).
 
+use crate::segments::Segments;
+
 mod settle;
 #[cfg(test)]
 mod tests;
@@ -192,7 +194,7 @@ impl Walker {
     }
 
     /// Data of this sender at stack time `at`.
-    fn on_data(&mut self, event: &Event, at: StackTime, lag: i64, segments: u64, step: Step) {
+    fn on_data(&mut self, event: &Event, at: StackTime, lag: i64, segments: Segments, step: Step) {
         self.sender.begin_data(event, at, segments);
         if event.end() <= self.sender.flight.nxt {
             self.sender.on_repeat(event, at, segments, step);
@@ -203,7 +205,14 @@ impl Walker {
         self.sender.after_data(event, at, lag);
     }
 
-    fn on_new_data(&mut self, event: &Event, at: StackTime, lag: i64, segments: u64, step: Step) {
+    fn on_new_data(
+        &mut self,
+        event: &Event,
+        at: StackTime,
+        lag: i64,
+        segments: Segments,
+        step: Step,
+    ) {
         let release = self.sender.release_for(event, at);
         // What Nagle's algorithm holds is all that was written: more data is not right behind it.
         if let Some(nagled) = self.waits.nagled.take()

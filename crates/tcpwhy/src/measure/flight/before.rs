@@ -75,6 +75,7 @@ mod tests {
     use super::*;
     use crate::flow::event::Event;
     use crate::flow::event::block;
+    use crate::segments::Segments;
 
     const MSS: i64 = 1_000;
 
@@ -85,7 +86,7 @@ mod tests {
         for number in 0..2 {
             let event =
                 Event { seq: Offset::at(10_000 + number * MSS), len: 1_000, ..Event::default() };
-            flight.send_new(Sent::of(&event, StackTime(50), 1), MSS);
+            flight.send_new(Sent::of(&event, StackTime(50), Segments::new(1)), MSS);
         }
         flight.reach_back(ack, (StackTime(10), StackTime(40)), MSS);
         flight
@@ -96,9 +97,12 @@ mod tests {
         let mut flight = midway(Offset::at(7_500));
         assert_eq!(
             (flight.una, flight.outstanding(), flight.outstanding_segments()),
-            (Offset::at(7_500), 4_500, 5)
+            (Offset::at(7_500), 4_500, Segments::new(5))
         );
-        assert_eq!((flight.oldest_at(), flight.unseen_segments()), (Some(StackTime(10)), 0));
+        assert_eq!(
+            (flight.oldest_at(), flight.unseen_segments()),
+            (Some(StackTime(10)), Segments::NONE)
+        );
         assert!(
             flight.is_unseen(Offset::at(7_500), Offset::at(8_500))
                 && !flight.is_unseen(Offset::at(9_500), Offset::at(10_500))
@@ -106,9 +110,9 @@ mod tests {
         let acked = flight.ack(Offset::at(11_000));
         assert_eq!(
             (acked.bytes, acked.unseen_segments, acked.newest_at),
-            (3_500, 0, Some(StackTime(50)))
+            (3_500, Segments::NONE, Some(StackTime(50)))
         );
-        assert_eq!(flight.outstanding_segments(), 1);
+        assert_eq!(flight.outstanding_segments(), Segments::new(1));
     }
 
     #[test]
@@ -124,9 +128,12 @@ mod tests {
         flight.restart(Offset::at(5_000));
         flight.send_before(Offset::at(8_000), (StackTime(0), StackTime(30)), MSS);
         flight.send_before(Offset::at(7_000), (StackTime(0), StackTime(30)), MSS);
-        assert_eq!((flight.nxt, flight.outstanding_segments()), (Offset::at(8_000), 3));
+        assert_eq!(
+            (flight.nxt, flight.outstanding_segments()),
+            (Offset::at(8_000), Segments::new(3))
+        );
         assert!(flight.ends_before());
         assert_eq!(flight.sack(&[block(6_000, 8_000)]), 2_000);
-        assert_eq!(flight.ack(Offset::at(8_000)).unseen_segments, 0);
+        assert_eq!(flight.ack(Offset::at(8_000)).unseen_segments, Segments::new(0));
     }
 }

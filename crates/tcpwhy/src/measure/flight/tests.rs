@@ -12,7 +12,7 @@ fn volley(frames: usize) -> Flight {
         Follower { tap: TapTime(tap), frame, id: 0, is_pushed: false }
     };
     let others: Vec<_> = (2..=frames as u32).map(follower).collect();
-    flight.push_each(&first, StackTime(10), (&others, Left::Ahead(5)), 1);
+    flight.push_each(&first, StackTime(10), (&others, Left::Ahead(5)), Segments::new(1));
     flight
 }
 
@@ -57,7 +57,7 @@ fn an_ack_of_two_volleys_takes_the_times_of_the_right_ones() {
     let mut flight = volley(2);
     let second = Event { frame: 9, seq: Offset::at(200), len: 50, ..Event::default() };
     let other = Follower { tap: TapTime(0), frame: 10, id: 0, is_pushed: false };
-    flight.push_each(&second, StackTime(70), (&[other], Left::At(StackTime(80))), 1);
+    flight.push_each(&second, StackTime(70), (&[other], Left::At(StackTime(80))), Segments::new(1));
     let acked = flight.ack(Offset::at(250));
     assert_eq!(
         (acked.oldest_at, acked.newest_at, acked.largest),
@@ -73,7 +73,7 @@ fn a_reported_range_tells_of_a_segment_only_if_that_lies_in_it_whole() {
         let frames = [(0, 1000), (1000, 400), (1400, 1000), (2400, 1000)];
         for (frame, (seq, len)) in (1..).zip(frames) {
             let event = Event { frame, seq: Offset::at(seq), len, ..Event::default() };
-            flight.push(Sent::of(&event, StackTime(10), segments));
+            flight.push(Sent::of(&event, StackTime(10), Segments::new(segments)));
         }
         flight.sack(&[(Offset::at(from), Offset::at(to))]);
         flight.largest_sacked()

@@ -4,6 +4,7 @@ use crate::clocks::{StackTime, TapTime};
 use crate::flow::event::{Block, CORRUPT, Event};
 use crate::flow::run::Follower;
 use crate::offsets::Offset;
+use crate::segments::Segments;
 
 /// Entry flags.
 pub(crate) const RETRANSMITTED: u8 = 1;
@@ -31,7 +32,7 @@ pub(crate) struct Sent {
 impl Sent {
     /// The payload of `event`, as `segments` of the wire, which left the stack at `at`.
     #[inline]
-    pub(crate) fn of(event: &Event, at: StackTime, segments: u64) -> Self {
+    pub(crate) fn of(event: &Event, at: StackTime, segments: Segments) -> Self {
         Self {
             start: event.seq,
             end: event.end(),
@@ -39,7 +40,7 @@ impl Sent {
             flight_then: 0,
             frame: event.frame,
             segments_to: 0,
-            segments: segments as u32,
+            segments: segments.get() as u32,
             flags: if event.has(CORRUPT) { DAMAGED } else { 0 },
         }
     }

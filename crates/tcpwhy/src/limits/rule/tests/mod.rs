@@ -11,6 +11,7 @@ use crate::limits::pulse::{Before, Cause};
 use crate::limits::round::{Phase, Round};
 use crate::limits::wait::{Edge, Release, Window};
 use crate::report::Cwnd;
+use crate::segments::Segments;
 
 const RTT: i64 = 20_000_000;
 
@@ -22,8 +23,8 @@ fn round(number: u64, flight: u64) -> Round {
         start: StackTime(start),
         end: StackTime(start + RTT),
         flight: flight as i64 * 1448,
-        flight_segments: flight,
-        segments: flight,
+        flight_segments: Segments::new(flight),
+        segments: Segments::new(flight),
         acked: flight as i64 * 1448,
         sends: 19,
         ack_released: 19,

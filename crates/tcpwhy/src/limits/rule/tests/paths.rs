@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::clocks::StackTime;
+use crate::segments::Segments;
 
 /// Rounds whose packets stood a tenth of a round trip and more in a queue.
 fn queued(ack_gap: i64) -> Rounds {
@@ -39,7 +40,11 @@ fn whose_a_queue_is_shows_only_where_the_flight_and_the_queue_vary() {
             let (rtt_min, rtt_sum) = (Some(late), 19 * late);
             let phase = Phase::Avoidance;
             let queued = Round { rtt_min, rtt_max: late, rtt_sum, phase, ..round(n as u64, 0) };
-            Round { flight: flight(n) * 1448, flight_segments: flight(n) as u64, ..queued }
+            Round {
+                flight: flight(n) * 1448,
+                flight_segments: Segments::new(flight(n) as u64),
+                ..queued
+            }
         }))
     };
     assert_eq!(told(&vary(100)), (State::BandwidthSelfQueue, false));

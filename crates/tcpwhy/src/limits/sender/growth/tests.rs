@@ -5,8 +5,8 @@ fn shown(growth: &mut Growth, flights: &[u64]) -> Vec<Option<u64>> {
     let round = |(number, segments): (usize, &u64)| Round {
         number: number as u64,
         start: StackTime(number as i64 * 100),
-        segments: *segments,
-        flight_segments: *segments,
+        segments: Segments::new(*segments),
+        flight_segments: Segments::new(*segments),
         ack_released: 1,
         advances: *segments as u32 / 2,
         ..Round::default()
@@ -20,20 +20,27 @@ fn slow_start_ended_with_the_first_round_that_crept() {
     let mut growth = Growth::default();
     let seen = shown(&mut growth, &[10, 20, 40, 44, 45, 46, 47]);
     assert_eq!(seen, [None, None, None, None, None, Some(3), None]);
-    assert_eq!(growth.exit, Some((StackTime(300), Some(44), ExitCause::Cached)));
+    assert_eq!(growth.exit, Some((StackTime(300), Some(Segments::new(44)), ExitCause::Cached)));
     assert_eq!(growth.phase(), Phase::Cached);
 }
 
 #[test]
 fn a_loss_or_the_threshold_ends_what_a_pause_began() {
     let after_pause = |round: &Round| {
-        let mut growth = Growth { regain: Some(30), ..Growth::default() };
+        let mut growth = Growth { regain: Some(Segments::new(30)), ..Growth::default() };
         growth.push(round, 100);
         growth.phase()
     };
-    let round = Round { segments: 20, flight_segments: 29, ..Round::default() };
+    let round = Round {
+        segments: Segments::new(20),
+        flight_segments: Segments::new(29),
+        ..Round::default()
+    };
     assert_eq!(after_pause(&round), Phase::AfterIdle);
-    assert_eq!(after_pause(&Round { flight_segments: 30, ..round }), Phase::SlowStart);
+    assert_eq!(
+        after_pause(&Round { flight_segments: Segments::new(30), ..round }),
+        Phase::SlowStart
+    );
     assert_eq!(after_pause(&Round { loss: true, ..round }), Phase::SlowStart);
 }
 
@@ -44,8 +51,8 @@ fn phase_after(flights: &[u64], advances: &[u32]) -> Phase {
         growth.push(
             &Round {
                 number,
-                segments: *segments,
-                flight_segments: *segments,
+                segments: Segments::new(*segments),
+                flight_segments: Segments::new(*segments),
                 ack_released: 1,
                 advances: *advances,
                 ..Round::default()
@@ -89,8 +96,8 @@ fn hystart_is_named_by_what_it_saw_until_the_flight_crept() {
                     number,
                     start: StackTime(start),
                     train_end: StackTime(train_end),
-                    segments: *segments,
-                    flight_segments: *segments,
+                    segments: Segments::new(*segments),
+                    flight_segments: Segments::new(*segments),
                     ack_released: 1,
                     advances: 100,
                     ..Round::default()
@@ -114,11 +121,26 @@ fn what_a_loss_has_cut_is_no_more_held_by_a_remembered_threshold() {
     let mut growth = Growth::default();
     shown(&mut growth, &[10, 20, 40, 44, 45, 46]);
     assert_eq!(growth.phase(), Phase::Cached);
-    growth.cut(46, 0);
+    growth.cut(Segments::new(46), 0);
     // In the round of the loss all that was in flight before it still counts.
-    growth.push(&Round { segments: 4, flight_segments: 46, loss: true, ..Round::default() }, 1);
+    growth.push(
+        &Round {
+            segments: Segments::new(4),
+            flight_segments: Segments::new(46),
+            loss: true,
+            ..Round::default()
+        },
+        1,
+    );
     assert_eq!(growth.phase(), Phase::AfterLoss);
-    growth.push(&Round { segments: 46, flight_segments: 46, ..Round::default() }, 1);
+    growth.push(
+        &Round {
+            segments: Segments::new(46),
+            flight_segments: Segments::new(46),
+            ..Round::default()
+        },
+        1,
+    );
     assert_eq!(growth.phase(), Phase::Avoidance);
 }
 
@@ -134,7 +156,7 @@ fn a_flight_below_what_was_let_out_before_does_not_fill_the_window() {
     let mut growth = Growth::default();
     assert!(shown(&mut growth, &[10, 20, 40, 20, 22, 24, 26]).iter().all(Option::is_none));
     assert_eq!(growth.phase(), Phase::SlowStart);
-    growth.cut(20, 0);
+    growth.cut(Segments::new(20), 0);
     let seen = shown(&mut growth, &[20, 22, 24, 26]);
     assert_eq!(seen.iter().flatten().count(), 1, "a loss has cut it: {seen:?}");
     let mut growth = Growth::default();
@@ -150,8 +172,8 @@ fn rounds_that_no_window_limited_are_no_steps_of_its_growth() {
         let (segments, free) = if number % 2 == 0 { (20, 20) } else { (21, 0) };
         let round = Round {
             number,
-            segments,
-            flight_segments: segments,
+            segments: Segments::new(segments),
+            flight_segments: Segments::new(segments),
             ack_released: 1,
             free,
             ..Round::default()
@@ -165,19 +187,22 @@ fn rounds_that_no_window_limited_are_no_steps_of_its_growth() {
 fn a_window_has_let_out_more_until_it_is_cut() {
     let mut growth = Growth::default();
     shown(&mut growth, &[20, 40]);
-    assert!(growth.has_let_out_more(34) && !growth.has_let_out_more(35), "seven eighths of 40");
-    let paused = Growth { regain: Some(30), ..growth };
-    assert!(!paused.has_let_out_more(10), "a pause has cut it");
-    growth.cut(40, 0);
-    assert!(!growth.has_let_out_more(10));
+    assert!(
+        growth.has_let_out_more(Segments::new(34)) && !growth.has_let_out_more(Segments::new(35)),
+        "seven eighths of 40"
+    );
+    let paused = Growth { regain: Some(Segments::new(30)), ..growth };
+    assert!(!paused.has_let_out_more(Segments::new(10)), "a pause has cut it");
+    growth.cut(Segments::new(40), 0);
+    assert!(!growth.has_let_out_more(Segments::new(10)));
 }
 
 #[test]
 fn what_a_needless_repair_took_is_given_back() {
     let mut growth = Growth::default();
     let cut = |growth: &mut Growth, at: i64, repair| {
-        growth.cut(40, repair);
-        growth.leave_slow_start(StackTime(at), Some(40), ExitCause::Loss);
+        growth.cut(Segments::new(40), repair);
+        growth.leave_slow_start(StackTime(at), Some(Segments::new(40)), ExitCause::Loss);
     };
     shown(&mut growth, &[10, 20, 40]);
     cut(&mut growth, 300, 7);
@@ -194,8 +219,8 @@ fn what_a_needless_repair_took_is_given_back() {
 fn goes_on_behind(train: i64) -> bool {
     let mut growth = Growth::default();
     shown(&mut growth, &[10, 20, 40]);
-    growth.cut(40, 7);
-    growth.leave_slow_start(StackTime(300), Some(40), ExitCause::Loss);
+    growth.cut(Segments::new(40), 7);
+    growth.leave_slow_start(StackTime(300), Some(Segments::new(40)), ExitCause::Loss);
     growth.give_back(7);
     for (number, segments) in (3..).zip([40, 36, 38]) {
         let start = number as i64 * 100;
@@ -204,8 +229,8 @@ fn goes_on_behind(train: i64) -> bool {
                 number,
                 start: StackTime(start),
                 train_end: StackTime(start + train),
-                segments,
-                flight_segments: 40,
+                segments: Segments::new(segments),
+                flight_segments: Segments::new(40),
                 ack_released: 1,
                 ..Round::default()
             },
@@ -226,8 +251,8 @@ fn what_a_loss_has_cut_since_is_not_given_back() {
     let mut growth = Growth::default();
     shown(&mut growth, &[10, 20, 40]);
     for repair in [7, 8] {
-        growth.cut(40, repair);
-        growth.leave_slow_start(StackTime(300), Some(40), ExitCause::Loss);
+        growth.cut(Segments::new(40), repair);
+        growth.leave_slow_start(StackTime(300), Some(Segments::new(40)), ExitCause::Loss);
     }
     assert!(!growth.give_back(7));
     assert_eq!(growth.phase(), Phase::AfterLoss);
@@ -236,16 +261,16 @@ fn what_a_loss_has_cut_since_is_not_given_back() {
 #[test]
 fn a_flight_lost_is_below_the_window_until_it_is_regained() {
     let mut growth = Growth::default();
-    growth.leave_slow_start(StackTime(7), Some(30), ExitCause::Loss);
+    growth.leave_slow_start(StackTime(7), Some(Segments::new(30)), ExitCause::Loss);
     growth.leave_slow_start(StackTime(9), None, ExitCause::Unknown);
-    growth.cut(30, 0);
+    growth.cut(Segments::new(30), 0);
     shown(&mut growth, &[20]);
     assert_eq!(growth.phase(), Phase::AfterLoss);
     shown(&mut growth, &[30]);
     assert_eq!(growth.phase(), Phase::Avoidance);
     assert_eq!(
         growth.exit,
-        Some((StackTime(7), Some(30), ExitCause::Loss)),
+        Some((StackTime(7), Some(Segments::new(30)), ExitCause::Loss)),
         "the first cause stays"
     );
 }
