@@ -74,7 +74,8 @@ pub(crate) const LID_ROUNDS: usize = 4;
 
 /// Flights that stay the same this many rounds have a lid where no loss has cut the window. Linux v6.18
 /// `tcp_cubic.c`, `bictcp_update`: with nothing to regain a window that is used grows at least as Reno's would, by
-/// a segment in 1.9 rounds (`beta_scale`), which would be four. Reno's grows by eight. For `near/rounds`, `rule/cwnd`.
+/// a segment in 1.9 rounds (`beta_scale`), which would be four. Reno's grows by eight. For `near/rounds`, `rule/cwnd`,
+/// `sender/growth`.
 pub(crate) const UNCUT_LID_ROUNDS: u32 = 8;
 
 /// A window that a loss has cut stays the same for less. Linux v6.18 `tcp_cubic.c`, `bictcp_update`: the curve is
