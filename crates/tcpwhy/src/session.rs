@@ -11,9 +11,11 @@
 mod apart;
 mod aside;
 mod intake;
+mod segments;
 
 pub use apart::{Cut, Joined};
 pub use intake::Intake;
+pub use segments::{Captured, Segments};
 
 use crate::capture::CaptureError;
 use crate::report::Report;

@@ -10,7 +10,7 @@ use crate::wire::{self, Segment};
 /// Who talks to whom, in which network; the smaller endpoint first. Plain words, because a key is
 /// made of each packet and compared or hashed.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) struct Key {
+pub(crate) struct Key {
     /// Both hosts, in two words each.
     low: (u64, u64),
     high: (u64, u64),
@@ -20,17 +20,17 @@ pub(super) struct Key {
 }
 
 impl Key {
-    pub(super) fn of(segment: &Segment<'_>) -> Self {
+    pub(crate) fn of(segment: &Segment<'_>) -> Self {
         Self::between([segment.source, segment.destination]).within(segment.network)
     }
 
     /// The same ends in `network`.
-    pub(super) fn within(self, network: u32) -> Self {
+    pub(crate) fn within(self, network: u32) -> Self {
         Self { ports: self.ports | u64::from(network), ..self }
     }
 
     /// Between these ends, in no network that has a number.
-    pub(super) fn between([source, destination]: [SocketAddr; 2]) -> Self {
+    pub(crate) fn between([source, destination]: [SocketAddr; 2]) -> Self {
         let (a, b) = (numbers(source), numbers(destination));
         let (low, high) = if a <= b { (a, b) } else { (b, a) };
         Self {
@@ -44,12 +44,12 @@ impl Key {
 
 impl Key {
     /// A hash that is the same on any machine and any run.
-    pub(super) fn hash(&self) -> u64 {
+    pub(crate) fn hash(&self) -> u64 {
         FixedState::default().hash_one(self)
     }
 
     /// What [`wire::Ends::mixed`] tells of the same ends.
-    pub(super) fn mixed(&self) -> u32 {
+    pub(crate) fn mixed(&self) -> u32 {
         let hosts = self.low.0 ^ self.low.1 ^ self.high.0 ^ self.high.1;
         let ports = self.ports >> 48 ^ self.ports >> 32;
         wire::mix((hosts >> 32 ^ hosts) as u32, ports as u16)

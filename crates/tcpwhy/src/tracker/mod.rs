@@ -18,7 +18,7 @@ pub use batch::Batch;
 pub(crate) use batch::Follow;
 pub use bench::Bench;
 use bench::Desk;
-use key::Key;
+pub(crate) use key::Key;
 pub use lanes::{Batches, LANES, Lane};
 pub use piece::{Cutter, Odd};
 use shard::Shard;
