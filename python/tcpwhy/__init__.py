@@ -92,7 +92,8 @@ def explain(
     files = _paths(paths)
     if not files:
         raise UsageError("nothing to read: name a capture")
-    report, remarks = _native.explain([*words, "--", *files], graphs)
+    # As the JSON has it: all connections, each with all that is known of it.
+    report, remarks = _native.explain(["--json", *words, "--", *files], graphs)
     _warn(remarks)
     return Report(report)
 

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -75,6 +76,36 @@ def test_many_connections_are_a_sequence_and_one_table():
             warnings.simplefilter("ignore", tcpwhy.Remark)
             report = tcpwhy.explain(path)
         assert len(list(report)) == len(report) == report.connections.to_arrow().num_rows
+
+
+def capture_of(connections: int) -> bytes:
+    """A classic capture over raw IPv4: so many handshakes with a request and its answer."""
+    out = [struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)]
+    for number in range(connections):
+        port, at = 1024 + number, 0
+        for from_client, flags, seq, ack, payload in (
+            (True, 2, 0, 0, b""),
+            (False, 18, 0, 1, b""),
+            (True, 16, 1, 1, b""),
+            (True, 24, 1, 1, b"question"),
+            (False, 24, 1, 9, b"answer"),
+        ):
+            ends, ports = ((1, 2), (port, 80)) if from_client else ((2, 1), (80, port))
+            tcp = struct.pack(">HHIIBBHHH", *ports, seq, ack, 0x50, flags, 1000, 0, 0) + payload
+            ip = struct.pack(">BBHHHBBH8B", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, 10, 0, 0, ends[0], 10, 0, 0, ends[1])
+            at += 1000
+            out.append(struct.pack("<IIII", 1_700_000_000 + number, at, 20 + len(tcp), 20 + len(tcp)) + ip + tcp)
+    return b"".join(out)
+
+
+def test_of_very_many_connections_all_are_there(tmp_path):
+    # The first screen needs some of them alone, and the command keeps no others for it.
+    path = tmp_path / "many.pcap"
+    path.write_bytes(capture_of(300))
+    report = tcpwhy.explain(path)
+    assert len(report) == report.connections.to_arrow().num_rows == 300
+    assert set(report.limits.to_arrow()["connection"].to_pylist()) == set(range(300))
+    assert report.to_dict() == json.loads(command(path, "--json").stdout)
 
 
 def test_parquet_is_the_command_s(tmp_path):
