@@ -5,7 +5,7 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 DEMO := testdata/articles/download-512k-rtt7ms.tcpdump.txt
 
-.PHONY: help demo page wheel dist site test check bench fuzz uml accuracy fidelity whatif gains loop ablation public
+.PHONY: help demo page wheel dist site test check bench bench-fleet fuzz uml accuracy fidelity whatif gains loop ablation public
 
 help:
 	@echo 'make demo    build, and explain a real capture'
@@ -15,7 +15,8 @@ help:
 	@echo 'make dist    what is given away: static program, .deb, .rpm, image, checksums in dist/'
 	@echo 'make test    every test there is'
 	@echo 'make check   format, lints, licences'
-	@echo 'make bench   speed and memory, beside tcptrace and tshark; of the model, beside ns-3; of live, beside ss; of the page, beside uPlot and ECharts'
+	@echo 'make bench   speed and memory, beside tcptrace and tshark; of the model, beside ns-3; of live, beside ss; of the page, beside uPlot and ECharts; of tables and Python, beside JSON'
+	@echo 'make bench-fleet  a fleet on Spark beside one machine, over 10 GB of captures, and what is large in one place'
 	@echo 'make fuzz    fuzz every reader until stopped'
 	@echo 'make uml     build simulated kernels for the lab (VERSIONS="5.10 6.1 6.12" HZ=250)'
 	@echo 'make fidelity  the model of TCP, held against kernels in simulated time (RUNS=50 SEED=1 KERNELS=6.1,5.10,6.12)'
@@ -75,6 +76,15 @@ bench:
 	bench/live $(or $(CARGO_TARGET_DIR),target)/release/tcpwhy
 	cd page && npm ci --ignore-scripts --no-audit --no-fund --silent
 	bench/page $(or $(CARGO_TARGET_DIR),target)/release/tcpwhy
+	cargo build --release --locked --quiet -p tcpwhy-cli --features tables
+	bench/tables "$$(bench/python python/test-packages.txt)"
+
+# Spark on this machine, over 10 GB of captures (FLEET="--size 4GB"): docs/scale.md.
+bench-fleet:
+	@scripts/setup bench
+	cargo build --release --locked --quiet -p tcpwhy-cli --features tables
+	python=$$(bench/python python/spark-packages.txt) && \
+	  bench/fleet "$$python" --tcpwhy $(or $(CARGO_TARGET_DIR),target)/release/tcpwhy $(FLEET) && bench/fleet "$$python" --skew
 
 fuzz:
 	@scripts/setup demo
