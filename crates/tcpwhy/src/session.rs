@@ -10,6 +10,7 @@
 
 mod apart;
 mod aside;
+mod clock;
 mod intake;
 mod segments;
 

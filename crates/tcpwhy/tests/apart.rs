@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::unpacked::unpacked;
-use tcpwhy::report::Report;
+use tcpwhy::report::{Quality, Report};
 use tcpwhy::session::{Intake, Joined, Session};
 use tcpwhy::tracker::{Config, Cutter};
 
@@ -134,4 +134,23 @@ fn damage_ends_a_file_and_not_the_run() {
     odd[middle..].fill(0xee);
     is_same(&path, &[cut, b"", &bytes, b"this is no capture\n"]);
     is_same(&path, &[&odd, &bytes]).expect("both are captures");
+}
+
+#[test]
+fn a_file_that_begins_before_an_earlier_one_ends_is_told() {
+    let path =
+        captures().into_iter().find(|path| path.ends_with("grid-2mbit-rtt50-q1.server.pcap.gz"));
+    let bytes = unpacked(&path.expect("it is there"));
+    let told = |files: &[&[u8]]| -> Vec<usize> {
+        let (joined, _) = apart(files).expect("they are captures");
+        assert_eq!(joined, together(files));
+        let overlaps = |quality: &Quality| quality.note.contains("before an earlier one ends");
+        let captures = joined.captures.iter();
+        captures.map(|capture| capture.quality.iter().filter(|q| overlaps(q)).count()).collect()
+    };
+    let files = rotated(&bytes, 3).expect("a classic capture");
+    let [a, b, c] = &files[..] else { panic!("three") };
+    assert_eq!(told(&[a, b, c]), [0, 0, 0]);
+    assert_eq!(told(&[a, c, b]), [0, 0, 1]);
+    assert_eq!(told(&[&bytes, b"", &bytes]), [0, 0, 1]);
 }

@@ -13,6 +13,7 @@ use super::intake::Intake;
 use crate::capture::CaptureError;
 use crate::report::{Capture, Report};
 use crate::tracker::{Config, Cutter, Odd, Tracker};
+use tcpwhy_words::units::Time;
 
 /// What a capture holds beside its segments.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -21,6 +22,9 @@ pub struct Cut {
     pub capture: Capture,
     /// It is a packet listing, or holds what `tcpwhy record` attached: it has to be read in one place.
     pub is_whole: bool,
+    /// When its first and its last segment were captured, in nanoseconds since 1970.
+    #[serde(default)]
+    pub times: Option<(i64, i64)>,
     /// What was heard beside TCP.
     #[serde(skip)]
     pub heard: Vec<u8>,
@@ -54,7 +58,8 @@ impl Intake {
     pub fn cut(mut self) -> Cut {
         let is_whole = self.listings > 0 || !self.aside.attachments.is_empty();
         let capture = self.captures.pop().unwrap_or_default();
-        Cut { capture, is_whole, heard: self.aside.log.take().unwrap_or_default() }
+        let times = self.times.map(|(first, last)| (first.0, last.0));
+        Cut { capture, is_whole, times, heard: self.aside.log.take().unwrap_or_default() }
     }
 
     /// A capture that was read elsewhere comes next.
@@ -63,6 +68,8 @@ impl Intake {
         self.packets += cut.capture.packets;
         self.frames_before += cut.capture.packets;
         self.captures.push(cut.capture);
+        self.times = cut.times.map(|(first, last)| (Time(first), Time(last)));
+        self.note_overlap();
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::aside::Aside;
+use super::clock::Clock;
 use crate::capture::listing::Names;
 use crate::capture::{CaptureError, Frame, Item, QualityKind, Reader, Sink};
 use crate::find;
@@ -26,6 +27,10 @@ pub struct Intake {
     /// What the listings among them print instead of addresses.
     names: Names,
     clock: Clock,
+    /// When the segments of the capture that ended last began and ended.
+    pub(super) times: Option<(Time, Time)>,
+    /// The last time met, over all captures.
+    latest: Option<Time>,
     /// Bytes of the longest frame read so far of the capture begun last.
     longest: usize,
 }
@@ -89,11 +94,29 @@ impl Intake {
         }
         let capture = self.captures.last_mut().expect("a capture was begun");
         self.frames_before += capture.packets;
-        if let Some(told) = core::mem::take(&mut self.clock).told(capture.tcp_segments) {
-            capture.quality.push(told);
-        }
+        let clock = core::mem::take(&mut self.clock);
+        capture.quality.extend(clock.told(capture.tcp_segments));
         self.aside.hand_over(capture);
+        // The times of listings may lack their days.
+        self.times = clock.times().filter(|_| self.reader.listing().is_none());
+        self.note_overlap();
         result
+    }
+
+    /// Says of the last capture that it begins before those before it end.
+    pub(super) fn note_overlap(&mut self) {
+        let Some((first, last)) = self.times else { return };
+        if let Some(latest) = self.latest
+            && latest.since(first) > OVERLAP
+        {
+            let note = format!(
+                "it begins {} before an earlier one ends: these are no parts of one capture, and what both hold counts \
+                 twice",
+                latest.since(first)
+            );
+            self.remark(QualityKind::TimeGoesBack, 1, &note);
+        }
+        self.latest = self.latest.max(Some(last));
     }
 
     /// The report so far, with these connections.
@@ -269,6 +292,10 @@ impl Intake {
     }
 }
 
+/// By more than this rotated files do not overlap. Ours: what several processors and interfaces write waits in buffers for
+/// less.
+const OVERLAP: Duration = Duration::from_secs(1);
+
 /// A time whose day is not known.
 fn without_date(time: &str) -> String {
     let clock = time.split_once('T').map_or(time, |(_, clock)| clock);
@@ -382,97 +409,4 @@ impl<To: Follow> Reading<'_, To> {
 #[inline]
 fn is_worth_summing(flags: Flags, payload_len: u32, payload: &[u8]) -> bool {
     payload.len() as u64 == u64::from(payload_len) && (payload_len > 0 || flags.has(Flags::SYN))
-}
-
-/// The time of a capture's segments: where does it go back, and does it go on at all?
-#[derive(Debug, Default)]
-struct Clock {
-    first: Option<Time>,
-    /// Time of the segment before.
-    before: Option<Time>,
-    /// Steps back, and the frame of the first.
-    count: u64,
-    first_frame: u64,
-}
-
-impl Clock {
-    /// Packets of several interfaces or processors may be stored out of order by less. Ours.
-    const TOLERATED: Duration = Duration::from_millis(1);
-
-    /// As many segments of one time have lost theirs. Ours: a handshake, a request, and its answer with their ACKs take
-    /// longer than any clock's tick but those that count seconds.
-    const TIMELESS: u64 = 10;
-
-    #[inline]
-    fn look_at(&mut self, time: Time, frame: u64) {
-        if self.before.is_none_or(|before| time < before) {
-            self.step(time, frame);
-        }
-        self.before = Some(time);
-    }
-
-    /// Segments came in order, from the one before up to `time`.
-    fn go_on(&mut self, time: Time) {
-        self.before = Some(time);
-    }
-
-    #[cold]
-    fn step(&mut self, time: Time, frame: u64) {
-        let Some(before) = self.before else {
-            self.first = Some(time);
-            return;
-        };
-        if before.since(time) > Self::TOLERATED {
-            if self.count == 0 {
-                self.first_frame = frame;
-            }
-            self.count += 1;
-        }
-    }
-
-    /// What the report says of it in a capture of this many segments.
-    fn told(&self, segments: u64) -> Option<Quality> {
-        if self.count > 0 {
-            let note = format!(
-                "the time goes back between packets, first at frame {}: the clock was set, or captures \
-                 were joined out of order; waits around there are not to be trusted",
-                self.first_frame
-            );
-            let kind = QualityKind::TimeGoesBack.name().to_owned();
-            return Some(Quality { kind, count: self.count, note });
-        }
-        (segments >= Self::TIMELESS && self.first == self.before).then(|| Quality {
-            kind: QualityKind::TimeStandsStill.name().to_owned(),
-            count: segments,
-            note: "all segments have one time: what wrote or converted the capture lost it, and no time here is known"
-                .to_owned(),
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What the report says of segments at these milliseconds. The capture counts `segments` of them.
-    fn told(times: &[i64], segments: u64) -> Option<(String, u64)> {
-        let mut clock = Clock::default();
-        for (time, frame) in times.iter().zip(1..) {
-            clock.look_at(Time(time * 1_000_000), frame);
-        }
-        clock.told(segments).map(|told| (told.kind, told.count))
-    }
-
-    #[test]
-    fn a_clock_that_goes_back_or_stands_still_is_told() {
-        assert_eq!(
-            told(&[5, 6, 5, 3, 7], 5),
-            Some(("time_goes_back".to_owned(), 1)),
-            "by 1 ms it may"
-        );
-        assert_eq!(told(&[5, 5, 5], 10), Some(("time_stands_still".to_owned(), 10)));
-        assert_eq!(told(&[5, 5, 5], 9), None, "these few may come within a tick");
-        assert_eq!(told(&[5, 5, 6], 10), None);
-        assert_eq!(told(&[], 0), None);
-    }
 }

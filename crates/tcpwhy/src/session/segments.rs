@@ -1,7 +1,7 @@
 //! The segments of a report's connections, one by one: its captures are read once more.
 //!
 //! ```text
-//! bytes -> Intake -> Segments -> Captured, of which connection, and how the streams stood behind it
+//! bytes -> Intake -> Segments -> Captured: whose it is, and how the streams were behind it
 //! ```
 //!
 //! The connections are those of the finished report. So a segment has the names that all else of its connection has, and what
@@ -134,7 +134,7 @@ struct Course {
     passing: Option<Box<Passing>>,
 }
 
-/// How it stands.
+/// How it is now.
 #[derive(Debug)]
 struct Passing {
     began: Time,
@@ -151,8 +151,9 @@ struct Stream {
     /// Behind the last byte that has passed, and the last that was acknowledged.
     high: i64,
     acked: i64,
-    /// How its SYN shifts windows.
-    syn: Option<Option<u8>>,
+    /// Its SYN was captured, and by how much that shifts windows.
+    has_syn: bool,
+    shift: Option<u8>,
     /// Ends of segments whose ACK is waited for, and when they passed.
     out: VecDeque<(i64, Time)>,
     /// Up to here an ACK tells no round trip: it passed twice (Karn's rule, RFC 6298 section 3).
@@ -212,7 +213,8 @@ impl Passing {
         let [client, server] = &mut self.sides;
         let (own, peer) = if side == 0 { (client, server) } else { (server, client) };
         if flags.has(Flags::SYN) {
-            own.syn = Some(segment.options.window_scale.map(|shift| shift.min(MOST_SHIFT)));
+            own.has_syn = true;
+            own.shift = segment.options.window_scale.map(|shift| shift.min(MOST_SHIFT));
         }
         let seq = own.seq(segment.seq, flags.has(Flags::SYN));
         // What a SYN carries begins behind its own number.
@@ -248,10 +250,7 @@ const MOST_SHIFT: u8 = 14;
 
 /// By how much the windows that `own` announces are shifted: not at all unless both SYNs allow it.
 fn shift(own: &Stream, peer: &Stream) -> Option<u8> {
-    match (own.syn?, peer.syn?) {
-        (Some(shift), Some(_)) => Some(shift),
-        _ => Some(0),
-    }
+    (own.has_syn && peer.has_syn).then(|| own.shift.filter(|_| peer.shift.is_some()).unwrap_or(0))
 }
 
 impl Stream {
