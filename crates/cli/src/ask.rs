@@ -123,7 +123,8 @@ pub fn write_tables(
     host: Option<String>,
 ) -> anyhow::Result<String> {
     let captures = report.captures.iter().map(|capture| Input::named(Path::new(&capture.source)));
-    tables::write(report, &Parquet { folder, host, captures: captures.collect() })
+    let parquet = Parquet { folder, host, captures: captures.collect(), segments: false };
+    tables::write(report, &parquet, &[], &AtomicBool::new(false))
 }
 
 /// The places of captures in the order in which they were begun.

@@ -71,6 +71,10 @@ pub struct ExplainFlags {
     /// Whose captures these are: the name of the partition that --parquet writes
     #[arg(long, value_name = "NAME", requires = "parquet")]
     pub host: Option<String>,
+    /// With --parquet, write the table `segments`, too: a row for each captured segment. The captures are read once more
+    /// for it
+    #[arg(long, requires = "parquet", conflicts_with_all = ["anonymize", "from", "to"])]
+    pub segments: bool,
     /// Show all that was found, with evidence, numbers and frames, instead of one screen
     #[arg(long, conflicts_with_all = ["json", "csv", "summary"])]
     pub full: bool,

@@ -99,6 +99,8 @@ pub struct Parquet {
     pub host: Option<String>,
     /// The captures: a run of the same replaces what this one wrote.
     pub captures: Vec<Input>,
+    /// With the table of segments.
+    pub segments: bool,
 }
 
 /// Why the options cannot be carried out.
@@ -124,6 +126,11 @@ pub enum OptionsError {
     /// `--host`, which is a part of the path of each table.
     #[error("--host: {0}")]
     Host(String),
+    /// `--segments` of what cannot be read twice.
+    #[error(
+        "--segments reads the captures twice, and {0} can be read only once: write it into a file first"
+    )]
+    Once(String),
     /// No input can be opened.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Open(Vec<OpenError>),
@@ -290,7 +297,20 @@ fn parquet(flags: &ExplainFlags, inputs: &[Input]) -> Result<Option<Parquet>, Op
     if let Some(host) = &flags.host {
         tcpwhy_tables::check_name(host).map_err(|why| OptionsError::Host(why.to_string()))?;
     }
-    Ok(Some(Parquet { folder, host: flags.host.clone(), captures: inputs.to_vec() }))
+    let once = |input: &&Input| !(input.is_there_again() || input.check().is_err());
+    if let Some(input) = inputs.iter().find(once).filter(|_| flags.segments) {
+        return Err(OptionsError::Once(spoken(input)));
+    }
+    let (host, captures, segments) = (flags.host.clone(), inputs.to_vec(), flags.segments);
+    Ok(Some(Parquet { folder, host, captures, segments }))
+}
+
+/// An input's name in a sentence.
+fn spoken(input: &Input) -> String {
+    match input {
+        Input::Stdin => "standard input".to_owned(),
+        Input::File(_) => input.name(),
+    }
 }
 
 /// Rows of a table unless `--top` says otherwise.

@@ -100,6 +100,43 @@ fn a_host_that_can_be_no_folder_is_refused_before_anything_is_read() {
 }
 
 #[test]
+fn segments_are_written_where_they_are_asked_for_and_gone_where_not() {
+    let folder = TempDir::new().expect("a folder");
+    let capture = in_repository("testdata/kernel/loss-one-mid.server.pcap.gz");
+    let said = write(&capture, folder.path(), &["--segments"]);
+    let json = run(&["--no-predict", "--json", capture.to_str().expect("text")]).stdout;
+    let report: Value = serde_json::from_str(&json).expect("JSON");
+    let packets: u64 = report["connections"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|each| each["packets"].as_u64())
+        .sum();
+    assert!(said.ends_with(&format!(", {packets} segments\n")), "{said}");
+    let has = || files(folder.path()).iter().any(|name| name.starts_with("segments/"));
+    assert!(has());
+    write(&capture, folder.path(), &[]);
+    assert!(!has());
+    // A connection that is not asked for has none.
+    let [file, to] = [&*capture, folder.path()].map(|path| path.to_str().expect("text"));
+    let none = run(&[file, "--parquet", to, "--segments", "--filter", "port 1"]);
+    assert!(none.stdout.ends_with(": no rows\n"), "{none:?}");
+}
+
+#[test]
+fn segments_of_what_can_be_read_once_are_refused() {
+    let folder = TempDir::new().expect("a folder");
+    let to = folder.path().to_str().expect("text");
+    let piped = run_with_stdin(&["-", "--parquet", to, "--segments"], &Pcap::new().0);
+    assert_eq!(piped.status, Some(2), "{piped:?}");
+    assert!(piped.stderr.contains("standard input can be read only once"), "{piped:?}");
+    for other in ["--anonymize", "--from=+1s", "--to=+1s"] {
+        assert_eq!(run(&["x.pcap", "--parquet", to, "--segments", other]).status, Some(2));
+    }
+    assert_eq!(run(&["x.pcap", "--segments"]).status, Some(2));
+}
+
+#[test]
 fn other_forms_of_the_answer_do_not_go_with_it() {
     for form in ["--json", "--csv", "--summary", "--full"] {
         let refused = run(&["x.pcap", "--parquet", "t", form]);

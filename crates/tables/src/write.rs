@@ -15,16 +15,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use tcpwhy::report::Connection;
+use tcpwhy::session::Captured;
 use twox_hash::XxHash64;
 
-use crate::Table;
-use crate::whole::start;
+use crate::table::{Table, segments_of};
+use crate::whole::{Whole, start};
 
 /// Connections whose rows are made at once. Ours: some megabytes of rows with all their intervals.
 const AT_ONCE: usize = 256;
@@ -32,6 +34,10 @@ const AT_ONCE: usize = 256;
 /// Rows of a row group, and its bytes at most. Ours: what is held back of each table before it is written.
 const GROUP_ROWS: usize = 1 << 16;
 const GROUP_BYTES: usize = 32 << 20;
+
+/// Days whose segments are written at once. Ours: each holds a row group back, and connections that go on over midnight take
+/// two.
+const DAYS: usize = 4;
 
 /// A partition's value where nothing is known: Hive's, which is read as null.
 pub(crate) const NOTHING_KNOWN: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -80,8 +86,6 @@ pub struct Writer {
     staging: Staging,
     run: String,
     host: String,
-    /// The day whose files are open.
-    day: Option<String>,
     open: Vec<Open>,
     /// Files that are whole, with the names that they will have.
     whole: Vec<(PathBuf, PathBuf)>,
@@ -113,6 +117,7 @@ pub fn run_name(captures: impl IntoIterator<Item = impl AsRef<[u8]>>) -> String 
 #[derive(Debug)]
 struct Open {
     table: Table,
+    day: String,
     path: PathBuf,
     name: PathBuf,
     writer: ArrowWriter<File>,
@@ -146,8 +151,8 @@ impl Writer {
         let staging = Staging::new(folder, run)?;
         let host = host.unwrap_or(NOTHING_KNOWN).to_owned();
         let (folder, run) = (folder.to_owned(), run.to_owned());
-        let (day, open, whole, rows) = Default::default();
-        Ok(Self { folder, staging, run, host, day, open, whole, rows })
+        let (open, whole, rows) = Default::default();
+        Ok(Self { folder, staging, run, host, open, whole, rows })
     }
 
     /// Takes the next connections.
@@ -157,35 +162,76 @@ impl Writer {
     pub fn push(&mut self, connections: &[Connection]) -> Result<(), WriteError> {
         for same_day in connections.chunk_by(|a, b| day(a) == day(b)) {
             let day = day(&same_day[0]);
-            if self.day.as_ref() != Some(&day) {
+            if self.open.iter().any(|open| open.day != day) {
                 self.close()?;
-                self.day = Some(day);
             }
             for some in same_day.chunks(AT_ONCE) {
-                Table::ALL.into_iter().try_for_each(|table| self.add(table, some))?;
+                for table in Table::ALL {
+                    self.add(table, &day, table.batch(some))?;
+                }
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, table: Table, connections: &[Connection]) -> Result<(), WriteError> {
-        let rows = table.batch(connections);
+    /// Adds segments of `connections`, among which each has its own.
+    ///
+    /// # Errors
+    /// As for [`Writer::push`].
+    pub fn push_segments(
+        &mut self,
+        connections: &[Connection],
+        segments: &[Captured],
+    ) -> Result<(), WriteError> {
+        let mut wholes = BTreeMap::new();
+        for segment in segments {
+            if let Some(connection) = connections.get(segment.connection) {
+                let whole = || (Whole::of(connection), day(connection));
+                wholes.entry(segment.connection).or_insert_with(whole);
+            }
+        }
+        let mut days: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+        for segment in segments {
+            if let Some((whole, day)) = wholes.get(&segment.connection) {
+                days.entry(day).or_default().push((whole, segment));
+            }
+        }
+        for (day, rows) in days {
+            self.add(Table::Segments, day, segments_of(rows))?;
+        }
+        Ok(())
+    }
+
+    /// Adds rows of a day to a table.
+    fn add(
+        &mut self,
+        table: Table,
+        day: &str,
+        rows: Result<RecordBatch, ArrowError>,
+    ) -> Result<(), WriteError> {
         let rows = rows.map_err(|source| WriteError::Row { table: table.name(), source })?;
         *self.rows.entry(table).or_default() += rows.num_rows();
         if rows.num_rows() == 0 {
             return Ok(());
         }
-        let known = self.open.iter().position(|open| open.table == table);
+        let known = self.open.iter().position(|open| open.table == table && open.day == day);
         let place = match known {
             Some(place) => place,
-            None => self.start(table)?,
+            None => self.start(table, day)?,
         };
         let Open { path, writer, .. } = &mut self.open[place];
         writer.write(&rows).map_err(|source| WriteError::Parquet { path: path.clone(), source })
     }
 
     /// Opens the file of this table and day; its place among those that are open.
-    fn start(&mut self, table: Table) -> Result<usize, WriteError> {
+    fn start(&mut self, table: Table, day: &str) -> Result<usize, WriteError> {
+        let is_same = |open: &Open| open.table == table;
+        if self.open.iter().filter(|open| is_same(open)).count() >= DAYS
+            && let Some(oldest) = self.open.iter().position(is_same)
+        {
+            let oldest = self.open.remove(oldest);
+            self.end(oldest)?;
+        }
         let number = self.whole.len() + self.open.len();
         let path = self.staging.folder.join(format!("{number}.parquet"));
         let file = at(&path, File::create_new(&path))?;
@@ -197,14 +243,13 @@ impl Writer {
             .build();
         let writer = ArrowWriter::try_new(file, table.schema(), Some(properties));
         let writer = writer.map_err(|source| WriteError::Parquet { path: path.clone(), source })?;
-        let name = self.name(table);
-        self.open.push(Open { table, path, name, writer });
+        let (name, day) = (self.name(table, day), day.to_owned());
+        self.open.push(Open { table, day, path, name, writer });
         Ok(self.open.len() - 1)
     }
 
     /// A name for the next file of this table and day. A day may come back.
-    fn name(&self, table: Table) -> PathBuf {
-        let day = self.day.as_deref().unwrap_or(NOTHING_KNOWN);
+    fn name(&self, table: Table, day: &str) -> PathBuf {
         let folder = self.folder.join(table.name()).join(format!("day={day}"));
         let folder = folder.join(format!("host={}", self.host));
         let taken = self.whole.iter().filter(|(_, name)| name.parent() == Some(&folder)).count();
@@ -213,12 +258,17 @@ impl Writer {
 
     /// Ends the open files.
     fn close(&mut self) -> Result<(), WriteError> {
-        for Open { path, name, writer, .. } in self.open.drain(..) {
-            let failed = |source| WriteError::Parquet { path: path.clone(), source };
-            let file = writer.into_inner().map_err(failed)?;
-            at(&path, file.sync_all())?;
-            self.whole.push((path, name));
+        for open in core::mem::take(&mut self.open) {
+            self.end(open)?;
         }
+        Ok(())
+    }
+
+    fn end(&mut self, Open { path, name, writer, .. }: Open) -> Result<(), WriteError> {
+        let failed = |source| WriteError::Parquet { path: path.clone(), source };
+        let file = writer.into_inner().map_err(failed)?;
+        at(&path, file.sync_all())?;
+        self.whole.push((path, name));
         Ok(())
     }
 
@@ -250,7 +300,7 @@ impl Writer {
                 number.is_some_and(|number| number.parse::<usize>().is_ok())
             })
         };
-        for table in Table::ALL {
+        for table in Table::WITH_SEGMENTS {
             for day in inside(&self.folder.join(table.name())) {
                 for host in inside(&day).filter(|host| self.is_own(host)) {
                     for old in inside(&host).filter(|old| is_ours(old) && !names.contains(old)) {

@@ -23,7 +23,7 @@ fn type_of(data_type: &DataType) -> &'static str {
 /// All tables with their columns.
 fn columns() -> String {
     let mut text = String::new();
-    for table in Table::ALL {
+    for table in Table::WITH_SEGMENTS {
         let name = table.name();
         write!(
             text,

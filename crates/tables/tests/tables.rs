@@ -7,14 +7,15 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
+use arrow_array::types::{Int64Type, TimestampNanosecondType};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use folder::files;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use tcpwhy::report::{Connection, Report};
-use tcpwhy::session::Session;
+use tcpwhy::session::{Captured, Session};
 use tcpwhy::tracker::Config;
+use tcpwhy::wire::Flags;
 use tcpwhy_tables::{Table, VERSION, VERSION_KEY, Writer, Written};
 
 /// A report with all detail over a capture of the test data.
@@ -96,10 +97,11 @@ fn every_column_is_documented_and_says_its_unit() {
     let counts = ["connection", "stream", "packets", "requests", "status", "transfer", "request"]
         .into_iter()
         .chain(["request_transfer", "response_transfer", "round", "finding", "rank"])
-        .chain(["client_port", "server_port", "first_frame", "last_frame"]);
+        .chain(["client_port", "server_port", "first_frame", "last_frame"])
+        .chain(["frame", "seq", "ack", "window_field"]);
     let counts: BTreeSet<_> = counts.collect();
     let units = ["_ns", "_bytes", "_bps", "_segments"];
-    for table in Table::ALL {
+    for table in Table::WITH_SEGMENTS {
         let schema = table.schema();
         assert_eq!(schema.metadata().get(VERSION_KEY).map(String::as_str), Some(VERSION));
         let names: BTreeSet<_> = schema.fields().iter().map(|field| field.name()).collect();
@@ -187,6 +189,78 @@ fn a_day_that_comes_back_gets_a_second_file() {
     assert_eq!(rows(&folder.join("day=2026-11-29/host=web1/run-0.parquet")), 1);
     assert_eq!(rows(&folder.join("day=2026-11-29/host=web1/run-1.parquet")), 2);
     assert_eq!(rows(&folder.join("day=2026-11-30/host=web1/run-0.parquet")), 1);
+}
+
+/// Three segments of the connection at this place, by their frames.
+fn segments(connection: usize, frames: [u64; 3]) -> Vec<Captured> {
+    let of = |frame| Captured {
+        connection,
+        frame,
+        at_ns: 1000,
+        flags: Flags::SYN.with(Flags::ACK),
+        sacked: vec![(1, 9), (20, 30)],
+        ..Captured::default()
+    };
+    frames.map(of).to_vec()
+}
+
+#[test]
+fn segments_lie_with_the_day_of_their_connection_and_a_run_without_them_removes_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let one = report(DOWNLOAD).connections.remove(0);
+    let days = ["2026-11-29", "2026-11-30"];
+    // More days than are written at once, and each comes back.
+    let starts = (1..=6).map(|day| format!("2026-12-{day:02}T00:00:00.000000000Z"));
+    let others: Vec<_> = starts.map(|start| Connection { start, ..one.clone() }).collect();
+    let own = days.map(|day| {
+        let start = format!("{day}T10:00:00.000000000Z");
+        Connection { start, ..one.clone() }
+    });
+    let connections = [&own[..], &others[..]].concat();
+    let mut writer = Writer::begin(folder.path(), "run", Some("web1")).expect("a folder");
+    writer.push(&connections).expect("it writes");
+    for frame in [1, 10] {
+        let places = 0..connections.len();
+        let some: Vec<_> =
+            places.flat_map(|place| segments(place, [frame, frame + 1, frame + 2])).collect();
+        writer.push_segments(&connections, &some).expect("it writes");
+    }
+    let written = writer.finish().expect("it ends");
+    assert_eq!(written.rows[&Table::Segments], 8 * 6);
+    let of_segments = |folder: &Path| -> Vec<String> {
+        files(folder).into_iter().filter(|name| name.starts_with("segments/")).collect()
+    };
+    let found = of_segments(folder.path());
+    let sum: usize = found.iter().map(|name| rows(&folder.path().join(name))).sum();
+    assert_eq!(sum, 8 * 6);
+    assert!(found.contains(&"segments/day=2026-11-29/host=web1/run-0.parquet".to_owned()));
+    write(folder.path(), "run", &connections);
+    assert_eq!(of_segments(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_row_of_a_segment_says_what_was_captured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let connections = vec![Connection {
+        start: "2026-11-29T10:00:00.000000000Z".to_owned(),
+        ..report(DOWNLOAD).connections.remove(0)
+    }];
+    let mut writer = Writer::begin(folder.path(), "run", Some("web1")).expect("a folder");
+    writer.push_segments(&connections, &segments(0, [7, 8, 9])).expect("it writes");
+    let file = writer.finish().expect("it ends").files.remove(0);
+    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(file).expect("a file"));
+    let batch = reader.expect("Parquet").build().expect("readable").next().expect("a batch");
+    let batch = batch.expect("rows");
+    assert_eq!(ints(&batch, "frame"), [Some(7), Some(8), Some(9)]);
+    assert_eq!(texts(&batch, "flags")[0].as_deref(), Some("SYN ACK"));
+    assert_eq!(texts(&batch, "sender")[0].as_deref(), Some("client"));
+    assert_eq!(ints(&batch, "ack"), [None; 3]);
+    let sacked = batch.column_by_name("sacked").expect("a column").as_list::<i32>().value(0);
+    let sacked: Vec<_> = sacked.as_string::<i32>().iter().flatten().map(str::to_owned).collect();
+    assert_eq!(sacked, ["1-9", "20-30"]);
+    let times = batch.column_by_name("captured_time").expect("a column");
+    let times = times.as_primitive::<TimestampNanosecondType>();
+    assert_eq!(times.value(0), 1_795_946_400_000_001_000);
 }
 
 #[test]

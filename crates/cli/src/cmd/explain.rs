@@ -92,7 +92,7 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
         }
     }
     let hosts = beside::tied(&mut report, hosts, &options);
-    let exit = finish(report, &options)?;
+    let exit = finish(report, &options, &stop)?;
     let judged = beside::below(&hosts, has_unreadable, &options)?;
     Ok(if exit == Exit::Analysed { judged } else { exit })
 }
@@ -203,7 +203,7 @@ fn cannot_stand_beside(input: &Input) -> bool {
 }
 
 /// Prints the report, and what went wrong on the way where the report's form does not tell it.
-fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
+fn finish(mut report: Report, options: &Options, stop: &AtomicBool) -> anyhow::Result<Exit> {
     let is_unreadable = |capture: &Capture| capture.error.is_some() && capture.packets == 0;
     let any_unreadable = report.captures.iter().any(is_unreadable)
         || report.with.iter().any(|file| file.error.is_some());
@@ -249,7 +249,8 @@ fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
         graphs::write(&report, folder).context("cannot write the graphs")?;
     }
     if let Some(parquet) = &options.parquet {
-        output::print(&tables::write(&report, parquet)?).context("cannot write the answer")?;
+        let written = tables::write(&report, parquet, &options.inputs, stop)?;
+        output::print(&written).context("cannot write the answer")?;
     } else {
         output::answer(&report, options).context("cannot write the answer")?;
     }

@@ -10,6 +10,7 @@
 //! block for hours on a quiet pipe; the caller's thread never does, so progress is drawn and Ctrl-C is heard meanwhile.
 //! Buffers go round between the two threads: memory stays at [`AHEAD`] chunks whatever the input unpacks to.
 
+mod again;
 mod apart;
 mod attached;
 mod board;
@@ -41,6 +42,7 @@ use tcpwhy::evidence::Evidence;
 use tcpwhy::report::Report;
 use tcpwhy::tracker::Config;
 
+pub use again::{ReadAgainError, read_segments};
 pub use apart::{Takes, read_apart};
 pub use confined::confined;
 pub use evidence::read_evidence;

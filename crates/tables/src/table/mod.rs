@@ -6,6 +6,7 @@ mod findings;
 mod limits;
 mod requests;
 mod rounds;
+mod segments;
 mod transfers;
 
 use std::collections::HashMap;
@@ -13,6 +14,7 @@ use std::collections::HashMap;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 use tcpwhy::report::Connection;
+use tcpwhy::session::Captured;
 
 use crate::column::{self, Column};
 use crate::whole::Whole;
@@ -38,10 +40,12 @@ pub enum Table {
     Findings,
     /// A row for each change that would help a connection.
     Changes,
+    /// A row for each captured segment. It is made of a second reading, and only on request.
+    Segments,
 }
 
 impl Table {
-    /// All of them.
+    /// Those that a report has.
     pub const ALL: [Self; 7] = [
         Self::Connections,
         Self::Transfers,
@@ -50,6 +54,18 @@ impl Table {
         Self::Rounds,
         Self::Findings,
         Self::Changes,
+    ];
+
+    /// All of them.
+    pub const WITH_SEGMENTS: [Self; 8] = [
+        Self::Connections,
+        Self::Transfers,
+        Self::Requests,
+        Self::Limits,
+        Self::Rounds,
+        Self::Findings,
+        Self::Changes,
+        Self::Segments,
     ];
 
     /// Its name, which is its folder's.
@@ -62,6 +78,7 @@ impl Table {
             Self::Rounds => "rounds",
             Self::Findings => "findings",
             Self::Changes => "changes",
+            Self::Segments => "segments",
         }
     }
 
@@ -79,6 +96,7 @@ impl Table {
             Self::Changes => {
                 "One change a row that would make the connection faster, as its first screen ranks them."
             }
+            Self::Segments => "One captured segment a row, copies too; written with `--segments`.",
         }
     }
 
@@ -92,10 +110,12 @@ impl Table {
             Self::Rounds => schema(self, &rounds::columns()),
             Self::Findings => schema(self, &findings::columns()),
             Self::Changes => schema(self, &changes::columns()),
+            Self::Segments => schema(self, &segments::columns()),
         }
     }
 
-    /// The rows of these connections, in their order.
+    /// The rows of these connections, in their order. A report has no segments: of these see
+    /// [`Writer::push_segments`](crate::Writer::push_segments).
     ///
     /// # Errors
     /// Texts of more than 2 GiB in one column.
@@ -109,8 +129,21 @@ impl Table {
             Self::Rounds => batch(self, &rounds::columns(), &rounds::rows(&all)),
             Self::Findings => batch(self, &findings::columns(), &findings::rows(&all)),
             Self::Changes => batch(self, &changes::columns(), &changes::rows(&all)),
+            Self::Segments => batch(self, &segments::columns(), &[]),
         }
     }
+}
+
+/// The rows of segments, all of them of these connections: each with the place of its own among them.
+///
+/// # Errors
+/// As of [`Table::batch`].
+pub(crate) fn segments_of<'a>(
+    rows: impl IntoIterator<Item = (&'a Whole<'a>, &'a Captured)>,
+) -> Result<RecordBatch, ArrowError> {
+    let rows = rows.into_iter().map(|(whole, captured)| segments::Row { whole, captured });
+    let rows: Vec<_> = rows.collect();
+    batch(Table::Segments, &segments::columns(), &rows)
 }
 
 fn schema<R>(table: Table, columns: &[Column<R>]) -> SchemaRef {
