@@ -126,7 +126,7 @@ impl Joining {
         let joined = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let joined = joined.ok_or_else(ended)?;
         let written = py.detach(|| ask::write_joined(*joined, &folder, run, host));
-        let written = written.map_err(|error| PyOSError::new_err(format!("{error:#}")))?;
+        let written = written.map_err(|error| PyOSError::new_err(error.to_string()))?;
         let rows = written.rows.iter().map(|(table, rows)| (table.name(), *rows));
         Ok((written.files, rows.collect()))
     }

@@ -118,7 +118,7 @@ impl Report {
         host: Option<String>,
     ) -> PyResult<String> {
         let written = py.detach(|| ask::write_tables(&self.report, folder, host));
-        written.map_err(|error| PyOSError::new_err(format!("{error:#}")))
+        written.map_err(|error| PyOSError::new_err(error.to_string()))
     }
 }
 
