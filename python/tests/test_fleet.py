@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -17,8 +18,11 @@ import pytest
 
 import tcpwhy
 from tcpwhy import fleet
+from tcpwhy.fleet.known import Known
+from tcpwhy.fleet.places import keys, murmur3, task_of
 
 TESTDATA = Path(__file__).resolve().parents[2] / "testdata"
+HASHES = (933211791, -559580957, -2122148428)
 KERNEL = [gzip.decompress(path.read_bytes()) for path in sorted((TESTDATA / "kernel").glob("*.server.pcap.gz"))]
 
 
@@ -133,11 +137,108 @@ def test_captures_of_two_taps_are_no_rotation(captures, tmp_path):
     assert outcome.rows["connections"] == 1
 
 
+def test_a_file_that_begins_before_an_earlier_one_ends_is_told(tmp_path):
+    folder = tmp_path / "captures" / "web1"
+    folder.mkdir(parents=True)
+    begins = lambda capture: struct.unpack_from("<I", capture, 24)[0]
+    (folder / "a.pcap").write_bytes(KERNEL[0] + shifted(KERNEL[0], 100)[24:])
+    (folder / "b.pcap").write_bytes(shifted(KERNEL[1], begins(KERNEL[0]) + 50 - begins(KERNEL[1])))
+    (folder / "c.pcap").write_bytes(shifted(KERNEL[2], begins(KERNEL[0]) + 500 - begins(KERNEL[2])))
+    outcome = fleet.run(tmp_path / "captures", tmp_path / "tables")
+    assert [problem.file for problem in outcome.problems] == [str(folder / "b.pcap")]
+    assert f"before {folder / 'a.pcap'} ends" in outcome.problems[0].problem
+
+
 def test_a_listing_is_left_out_by_name(tmp_path):
     shutil.copy(TESTDATA / "articles" / "download-512k-rtt7ms.tcpdump.txt", tmp_path)
     outcome = fleet.run(tmp_path, tmp_path / "tables")
     assert [problem.file for problem in outcome.problems] == [str(tmp_path / "download-512k-rtt7ms.tcpdump.txt")]
     assert outcome.rows == {}
+
+
+def test_a_capture_without_tcp_is_told_and_gives_no_rows(tmp_path):
+    udp = bytes([0x45, 0, 0, 36, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]) + bytes(16)
+    head = struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)
+    (tmp_path / "udp.pcap").write_bytes(head + struct.pack("<IIII", 1, 2, len(udp), len(udp)) + udp)
+    outcome = fleet.run(tmp_path, tmp_path / "tables")
+    assert [problem.problem for problem in outcome.problems] == ["it holds no TCP that could be read (1 not TCP over IP)"]
+    assert outcome.rows == {}
+
+
+def test_a_recording_with_what_was_attached_is_left_out_by_name(tmp_path):
+    folder = tmp_path / "captures" / "web1"
+    folder.mkdir(parents=True)
+    recording = folder / "recording.pcapng"
+    shutil.copy(TESTDATA / "cases" / "name-server-silent-recorded" / "recording.pcapng", recording)
+    (folder / "rotated.pcap").write_bytes(KERNEL[0])
+    outcome = fleet.run(tmp_path / "captures", tmp_path / "tables")
+    assert [(problem.host, problem.file) for problem in outcome.problems] == [("web1", str(recording))]
+    assert "explain it alone" in outcome.problems[0].problem
+    assert outcome.rows["connections"] == 1
+
+
+def refuses(folder: Path) -> None:
+    """A host whose files can all not be read, and one with a pipe among them."""
+    (folder / "web1").mkdir(parents=True)
+    (folder / "web1" / "gone.pcap").symlink_to(folder / "target")
+    (folder / "web2").mkdir()
+    os.mkfifo(folder / "web2" / "pipe.pcap")
+    (folder / "web2" / "sound.pcap").write_bytes(KERNEL[0])
+
+
+def test_what_cannot_be_read_is_told_and_read_once_it_can(tmp_path):
+    folder, tables = tmp_path / "captures", tmp_path / "tables"
+    refuses(folder)
+    outcome = fleet.run(folder, tables)
+    told = {os.path.basename(problem.file): problem.problem for problem in outcome.problems}
+    assert told == {"gone.pcap": "no such file or directory", "pipe.pcap": "it is no plain file: left out"}
+    assert outcome.hosts == ["web1", "web2"] and outcome.rows["connections"] == 1
+    assert fleet.run(folder, tables).hosts == []
+    (folder / "target").write_bytes(KERNEL[1])
+    assert fleet.run(folder, tables, host=None).hosts == [None, "web1"]
+
+
+def test_a_file_that_was_refused_is_looked_at_again(tmp_path):
+    path = tmp_path / "a.pcap"
+    path.write_bytes(KERNEL[0])
+    found = path.stat()
+    file = {"path": str(path), "size": found.st_size, "modified": found.st_mtime_ns}
+    row = {"host": "web1", "file": str(path), "bytes": found.st_size, "modified_ns": found.st_mtime_ns, "digest": "x"}
+    assert Known([row], []).has("web1", [dict(file)])
+    assert not Known([{**row, "digest": ""}], []).has("web1", [dict(file)])
+
+
+def test_a_folder_that_may_not_be_read_is_told(tmp_path, monkeypatch):
+    folder = tmp_path / "captures"
+    for host in ("web1", "web2"):
+        (folder / host).mkdir(parents=True)
+        (folder / host / "a.pcap").write_bytes(KERNEL[0])
+    scandir, denied = os.scandir, [folder / "web1"]
+
+    def refused(path):
+        if Path(path) in denied:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
+        return scandir(path)
+
+    # Root may read all folders.
+    monkeypatch.setattr(os, "scandir", refused)
+    outcome = fleet.run(folder, tmp_path / "tables")
+    assert [(problem.host, problem.problem) for problem in outcome.problems] == [("web1", "cannot read the folder: permission denied")]
+    assert outcome.rows["connections"] == 1
+    denied[:] = [folder]
+    with pytest.raises(tcpwhy.ReadError, match="permission denied"):
+        fleet.run(folder, tmp_path / "tables")
+
+
+def test_each_host_has_a_task_of_its_own_and_large_ones_do_not_meet():
+    # What Spark 4 says of `SELECT hash(0), hash(1), hash(12345)`.
+    assert [murmur3(number) for number in (0, 1, 12345)] == [value & 0xFFFFFFFF for value in HASHES]
+    names = [f"web{number}" for number in range(100)]
+    alone = keys(dict.fromkeys(names, 1), 100)
+    assert sorted(task_of(number, 100) for number in alone.values()) == list(range(100))
+    few = keys({"a": 9, "b": 8, "c": 4, "d": 4, None: 0}, 3)
+    at = {name: task_of(number, 3) for name, number in few.items()}
+    assert len({at["a"], at["b"], at["c"]}) == 3 and at["c"] == at["d"]
 
 
 def test_what_makes_no_sense_is_refused(tmp_path):
@@ -173,6 +274,17 @@ def sail():
     yield session
     session.stop()
     server.stop()
+
+
+def test_on_another_engine_what_cannot_be_read_is_told(sail, tmp_path):
+    refuses(tmp_path / "captures")
+    here = fleet.run(tmp_path / "captures", tmp_path / "here")
+    there = fleet.run(tmp_path / "captures", tmp_path / "there", spark=sail)
+    key = lambda problem: problem.file
+    assert sorted(there.problems, key=key) == sorted(here.problems, key=key)
+    assert (there.hosts, there.rows) == (here.hosts, here.rows)
+    assert rows(tmp_path / "there") == rows(tmp_path / "here")
+    assert fleet.run(tmp_path / "captures", tmp_path / "there", spark=sail).hosts == []
 
 
 def test_on_another_engine_every_row_is_the_command_s(captures, expected, sail, tmp_path):

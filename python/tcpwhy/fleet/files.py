@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from typing import Any
@@ -40,21 +41,22 @@ def remote_of(path: str) -> tuple[Any, str] | None:
 
 
 File = dict[str, Any]
+"""`path`, `size`, `modified`; `digest` once it is known, `problem` of what is not read."""
 
 
 def listed(input: str, host: str | None) -> dict[str | None, list[File]]:
     """The files by their hosts."""
     hosts: dict[str | None, list[File]] = {}
-    for path, inside, size, modified in _files(input):
+    for inside, file in _files(input):
         folders = inside.split("/")[:-1]
         name = host if host is not None else folders[0] if folders else None
-        hosts.setdefault(name, []).append({"path": path, "size": size, "modified": modified})
+        hosts.setdefault(name, []).append(file)
     return hosts
 
 
-def _files(input: str) -> Iterator[tuple[str, str, int, int]]:
-    """Each file: its path, the same inside of the folder, its length, and when it was changed. Those whose names begin with
-    a dot or `_` are none of ours, as Spark has it."""
+def _files(input: str) -> Iterator[tuple[str, File]]:
+    """Each file, with its path inside of the folder. Those whose names begin with a dot or `_` are none of ours, as Spark
+    has it."""
     remote = remote_of(input)
     if remote is not None:
         from pyarrow import fs
@@ -65,32 +67,49 @@ def _files(input: str) -> Iterator[tuple[str, str, int, int]]:
         for info in sorted(infos, key=lambda info: info.path):
             inside = info.path[len(root) :].lstrip("/")
             if info.type == fs.FileType.File and not _is_hidden(inside):
-                yield scheme + info.path, inside, info.size, info.mtime_ns or 0
+                yield inside, {"path": scheme + info.path, "size": info.size, "modified": info.mtime_ns or 0}
         return
     if not os.path.exists(input):
         raise ReadError(f"there is no file or folder {input}", input)
     if not os.path.isdir(input):
-        yield _stat(input, os.path.basename(input))
+        yield os.path.basename(input), _file(input)
         return
-    for folder, folders, names in os.walk(input):
+    denied: list[OSError] = []
+    for folder, folders, names in os.walk(input, onerror=denied.append):
         folders.sort()
         for name in sorted(names):
             path = os.path.join(folder, name)
             inside = os.path.relpath(path, input).replace(os.sep, "/")
             if not _is_hidden(inside):
-                yield _stat(path, inside)
+                yield inside, _file(path)
+    for error in denied:
+        folder = os.fspath(error.filename)
+        inside = os.path.relpath(folder, input).replace(os.sep, "/")
+        if folder == input:
+            raise ReadError(f"cannot read the folder {input}: {_why(error)}", input)
+        if not _is_hidden(inside):
+            # As a file in it, so that it belongs to its host.
+            yield f"{inside}/", {"path": folder, "size": -1, "modified": 0, "problem": f"cannot read the folder: {_why(error)}"}
 
 
 def _is_hidden(inside: str) -> bool:
     return any(part.startswith((".", "_")) for part in inside.split("/"))
 
 
-def _stat(path: str, inside: str) -> tuple[str, str, int, int]:
+def _file(path: str) -> File:
     try:
         found = os.stat(path)
-    except OSError:  # reading it tells why
-        return path, inside, -1, 0
-    return path, inside, found.st_size, found.st_mtime_ns
+    except OSError as error:
+        return {"path": path, "size": -1, "modified": 0, "problem": _why(error)}
+    file: File = {"path": path, "size": found.st_size, "modified": found.st_mtime_ns}
+    if not stat.S_ISREG(found.st_mode):
+        # Reading a pipe could wait for ever.
+        file["problem"] = "it is no plain file: left out"
+    return file
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
 
 
 @contextlib.contextmanager
@@ -113,6 +132,8 @@ def local_copy(path: str, most: int | None = None) -> Iterator[str]:
 
 def digest_of(file: File) -> str:
     """The same of files with the same bytes: of their lengths, starts and ends. Empty of what cannot be read."""
+    if "problem" in file:
+        return ""
     digest = hashlib.blake2b(str(file["size"]).encode(), digest_size=16)
     try:
         remote = remote_of(file["path"])

@@ -15,11 +15,18 @@ from .files import COPIED, File, digest_of, local_copy, remote_of
 from .known import RUN
 
 
+OVERLAP_NS = 1_000_000_000
+"""By more than this rotated files do not overlap; as the command has it."""
+
+
 def in_order(files: list[File]) -> tuple[list[File], list[dict[str, Any]]]:
     """A host's files in the order in which they were begun, without copies; what is to be said of those."""
     problems = []
     kept: dict[str, File] = {}
     for file in files:
+        if "problem" in file:
+            problems.append({"file": file["path"], "problem": file["problem"]})
+            continue
         digest = file["digest"] = file.get("digest") or digest_of(file)
         if digest and digest in kept:
             problems.append({"file": file["path"], "problem": f"it is a copy of {kept[digest]['path']}: left out"})
@@ -52,6 +59,9 @@ def _wrong(path: str, told: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"file": path, "problem": capture["error"], **place}
     elif capture["packets"] == 0:
         yield {"file": path, "problem": "it holds no packets"}
+    elif capture["tcp_segments"] == 0 and capture["icmp_errors"] == 0:
+        skipped = ", ".join(f"{each['count']} {each['reason']}" for each in capture["skipped"])
+        yield {"file": path, "problem": f"it holds no TCP that could be read ({skipped})"}
     for quality in capture["quality"]:
         if quality["kind"] == "cut_short":
             yield {"file": path, "problem": quality["note"]}
@@ -78,6 +88,8 @@ class Host:
         self.problems: list[dict[str, Any]] = []
         self.places: dict[int, int] = {}
         """The place of a file among those that are joined."""
+        self.latest: tuple[int, str] | None = None
+        """The last time met, in nanoseconds since 1970, and in which file."""
 
     def begin(self, number: int, beside: str, heard: bytes) -> None:
         told = json.loads(beside)
@@ -85,6 +97,19 @@ class Host:
         if not told["is_whole"]:
             self.places[number] = len(self.places)
             self.joining.begin(beside, heard)
+            self._look_at(told["capture"]["source"], told["times"])
+
+    def _look_at(self, path: str, times: list[int] | None) -> None:
+        """Tells of a file that begins before those before it end: what both hold counts twice."""
+        if times is None:
+            return
+        first, last = times
+        if self.latest is not None and self.latest[0] - first > OVERLAP_NS:
+            seconds = (self.latest[0] - first) / 1e9
+            why = f"it begins {seconds:.1f} s before {self.latest[1]} ends: these are no parts of one capture, and what both hold counts twice"
+            self.problems.append({"file": path, "problem": why})
+        if self.latest is None or last > self.latest[0]:
+            self.latest = (last, path)
 
     def push(self, number: int, piece: bytes) -> None:
         if number in self.places:

@@ -16,29 +16,35 @@ class Known:
     def __init__(self, files: list[dict[str, Any]], problems: list[dict[str, Any]]) -> None:
         self.files = files
         self.problems = problems
+        self._of: dict[str | None, list[dict[str, Any]]] = {}
+        for row in files:
+            self._of.setdefault(row["host"], []).append(row)
 
     @classmethod
     def read(cls, output: str) -> Known:
         return cls(_read_rows(output, "files"), _read_rows(output, "problems"))
 
     def has(self, host: str | None, files: list[File]) -> bool:
-        known = {(row["file"], row["bytes"], row["modified_ns"]) for row in self.files if row["host"] == host}
-        if not known:
+        rows = self._of.get(host, [])
+        if not rows:
             return False
-        here = {(file["path"], file["size"], file["modified"]) for file in files}
-        if here == known:
+        # What could not be read may be there now.
+        denied = {row["file"] for row in rows if not row["digest"]}
+        if any(file["path"] in denied and digest_of(file) for file in files):
+            return False
+        known = {(row["file"], row["bytes"], row["modified_ns"]) for row in rows}
+        if {(file["path"], file["size"], file["modified"]) for file in files} == known:
             return True
         # Names and times may differ where the bytes are the same.
-        told = sorted(row["digest"] for row in self.files if row["host"] == host and row["digest"])
         for file in files:
             file["digest"] = digest_of(file)
-        return sorted({file["digest"] for file in files if file["digest"]}) == sorted(set(told))
+        return {file["digest"] for file in files if file["digest"]} == {row["digest"] for row in rows if row["digest"]}
 
     def write(self, output: str, changed: dict[str | None, list[File]], problems: list[dict[str, Any]]) -> None:
         files = [row for row in self.files if row["host"] not in changed]
         for host, those in changed.items():
             for file in those:
-                digest = file.get("digest") or digest_of(file)
+                digest = file["digest"] if "digest" in file else digest_of(file)
                 files.append(
                     {
                         "host": host,

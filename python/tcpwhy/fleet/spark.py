@@ -15,6 +15,7 @@ from typing import Any
 from .._errors import UsageError
 from .files import File
 from .host import Host, cut, in_order
+from .places import keys
 
 BATCH = 4 << 20
 """Bytes of pieces that go on together. Ours."""
@@ -22,8 +23,8 @@ BATCH = 4 << 20
 MOST_TASKS = 10_000
 """Tasks that files are shared among. Ours: more of them tell a driver no more."""
 
-ORDERED = "host string, number int, file string, problems string"
-PIECES = "host string, shard int, number int, part int, files int, beside string, piece binary"
+ORDERED = "host string, number int, file string, told string"
+PIECES = "task int, host string, shard int, number int, part int, files int, beside string, piece binary"
 TOLD = "told string"
 
 
@@ -63,21 +64,31 @@ def _on(spark: Any, hosts: dict[str | None, list[File]], output: str) -> list[di
     files = []
     for row in ordered:
         if row["file"] is None:
-            problems[row["host"]] = json.loads(row["problems"])
+            told = json.loads(row["told"])
+            problems[row["host"]] = told["problems"]
+            for file, digest in zip(hosts[row["host"]], told["digests"], strict=True):
+                file["digest"] = digest
         else:
             files.append((row["host"], row["number"], row["file"]))
     of = collections.Counter(host for host, _, _ in files)
-    files = [(host, number, of[host], file) for host, number, file in files]
-    if not files:
-        return []
-    cut = spark.createDataFrame(files, "host string, number int, files int, file string").repartition(min(len(files), MOST_TASKS))
-    pieces = cut.mapInArrow(_cut_all, PIECES)
-    together = pieces.repartition(min(len(hosts), MOST_TASKS), "host")
-    sorted_ = together.sortWithinPartitions("host", "shard", "number", "part")
-    told = [json.loads(row["told"]) for row in sorted_.mapInArrow(functools.partial(_join_all, output=output), TOLD).collect()]
-    for one in told:
+    tasks = keys({host: sum(file["size"] for file in hosts[host]) for host in of}, min(len(of), MOST_TASKS))
+    files = [(tasks[host], host, number, of[host], file) for host, number, file in files]
+    # Nothing of these can be cut: what an earlier run wrote of them goes.
+    done = [Host(host).write(output) for host in hosts if host not in of]
+    if files:
+        done += _cut_and_joined(spark, files, len(of), output)
+    for one in done:
         one["problems"] = problems.get(one["host"], []) + one["problems"]
-    return told
+    return done
+
+
+def _cut_and_joined(spark: Any, files: list[tuple[Any, ...]], hosts: int, output: str) -> list[dict[str, Any]]:
+    cut = spark.createDataFrame(files, "task int, host string, number int, files int, file string")
+    pieces = cut.repartition(min(len(files), MOST_TASKS)).mapInArrow(_cut_all, PIECES)
+    together = pieces.repartition(min(hosts, MOST_TASKS), "task")
+    sorted_ = together.sortWithinPartitions("host", "shard", "number", "part")
+    joined = sorted_.mapInArrow(functools.partial(_join_all, output=output), TOLD)
+    return [json.loads(row["told"]) for row in joined.collect()]
 
 
 _SETTINGS = {
@@ -91,25 +102,28 @@ def _order_all(batches: Iterator[Any]) -> Iterator[Any]:
     """Hosts with their files -> files in their order."""
     for batch in batches:
         for row in batch.to_pylist():
-            ordered, problems = in_order(json.loads(row["files"]))
+            files = json.loads(row["files"])
+            ordered, problems = in_order(files)
             rows: list[dict[str, Any]] = [
-                {"host": row["host"], "number": number, "file": file["path"], "problems": None}
+                {"host": row["host"], "number": number, "file": file["path"], "told": None}
                 for number, file in enumerate(ordered)
             ]
-            rows.append({"host": row["host"], "number": None, "file": None, "problems": json.dumps(problems)})
-            yield _batch(rows, {"host": "string", "number": "int32", "file": "string", "problems": "string"})
+            told = json.dumps({"problems": problems, "digests": [file.get("digest", "") for file in files]})
+            rows.append({"host": row["host"], "number": None, "file": None, "told": told})
+            yield _batch(rows, {"host": "string", "number": "int32", "file": "string", "told": "string"})
 
 
 def _cut_all(batches: Iterator[Any]) -> Iterator[Any]:
     """Files -> their pieces."""
     numbers = dict.fromkeys(("shard", "number", "part", "files"), "int32")
-    types = {"host": "string", **numbers, "beside": "string", "piece": "binary"}
+    types = {"task": "int32", "host": "string", **numbers, "beside": "string", "piece": "binary"}
     for batch in batches:
         for row in batch.to_pylist():
             rows, held = [], 0
             for part, (shard, piece, beside) in enumerate(cut(row["file"])):
                 rows.append(
                     {
+                        "task": row["task"],
                         "host": row["host"],
                         "shard": shard,
                         "number": row["number"],
@@ -129,7 +143,7 @@ def _cut_all(batches: Iterator[Any]) -> Iterator[Any]:
 
 def _join_all(batches: Iterator[Any], output: str) -> Iterator[Any]:
     """Pieces, sorted -> what was written."""
-    rows = _sorted(_rows(batches))
+    rows = _sorted(row[1:] for row in _rows(batches))
     for host, those in itertools.groupby(rows, lambda row: row[0]):
         one = Host(host)
         for _, shard, number, _, _, beside, piece in those:
@@ -141,7 +155,7 @@ def _join_all(batches: Iterator[Any], output: str) -> Iterator[Any]:
 
 
 Row = tuple[Any, ...]
-"""A row of `PIECES`."""
+"""A row of `PIECES`, without its task."""
 
 
 def _rows(batches: Iterator[Any]) -> Iterator[Row]:
