@@ -73,6 +73,12 @@ pub(crate) fn fine_timers() -> io::Result<()> {
     Ok(set_current_timer_slack(Some(NonZero::<u64>::MIN))?)
 }
 
+/// Names this process, as `ps` and `ss -p` show it. Where the kernel refuses, it keeps its name.
+pub(crate) fn name_process(name: &CStr) {
+    // The name of a process is that of its first thread.
+    let _ = rustix::thread::set_name(name);
+}
+
 /// Descendants whose parent has ended become children of this process, not of init. Where the kernel refuses, they do
 /// not.
 pub(crate) fn adopt_orphans() {

@@ -70,8 +70,15 @@ pub(super) fn open(name: &str, overrides: &[String]) -> anyhow::Result<Scenario>
 
 /// The scenario, if there are all the findings that it expects to be named or not.
 fn with_known_findings(scenario: Scenario) -> anyhow::Result<Scenario> {
-    let expected = scenario.told.iter().filter_map(|told| told.expect.as_ref());
-    let mut words = expected.flat_map(|expect| expect.named.iter().chain(&expect.absent));
+    let expected = || scenario.told.iter().filter_map(|told| told.expect.as_ref());
+    let mut checked = expected().flat_map(|expect| &expect.checked);
+    if let Some((_, code)) = checked.find(|(_, code)| tcpwhy::host::doc::find(code).is_none()) {
+        let what = format!(
+            "`expect.checked`: there is no check `{code}`; `tcpwhy doc --checks` lists them"
+        );
+        return Err(ScenarioError { place: Place::Unwritten, what }.into());
+    }
+    let mut words = expected().flat_map(|expect| expect.named.iter().chain(&expect.absent));
     match words.find(|word| is_code(word) && tcpwhy::find::doc::find(word).is_none()) {
         None => Ok(scenario),
         Some(code) => Err(ScenarioError {

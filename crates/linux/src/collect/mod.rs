@@ -8,6 +8,7 @@
 //! whole. What changes is read twice, some seconds apart, for the checks judge how far it went; what stays
 //! is read between the looks. Tables that the kernel prints are parsed by pure functions ([`tables`]).
 
+mod alone;
 mod beside;
 pub(crate) mod blind;
 mod devices;
@@ -35,6 +36,7 @@ use tcpwhy::host::snapshot::{FORMAT, Snapshot, Source};
 
 use crate::netlink::Netlink;
 use crate::record::{Clock, Stop};
+pub use alone::Alone;
 pub use beside::{Beside, GroupPaths};
 use blind::Blind;
 use drops::Watch;

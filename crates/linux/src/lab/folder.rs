@@ -17,6 +17,8 @@ pub const KERNEL: &str = "kernel.jsonl";
 pub const TCP_INFO: &str = "tcp_info.jsonl";
 /// Counters of each host (`/proc/net/snmp`, `netstat`) before and after, as JSON.
 pub const COUNTERS: &str = "counters.json";
+/// What each host's sockets were at the looks that the plan asks for: snapshots, as `tcpwhy check` reads them.
+pub const SOCKETS: [&str; 2] = ["client.sockets.json", "server.sockets.json"];
 /// What the emulator did with each packet: one JSON object a line.
 pub const PACKETS: &str = "packets.jsonl";
 /// What the model's links did: one JSON object a line (`t`, `way`, `fate`; of a packet that was sent its `bytes` on the line, too).

@@ -204,6 +204,9 @@ fn an_error_names_flow_side_connection_and_step() {
         let last = Flow { server: vec![Step::Reset, Step::Drain], ..download(8080, 0) };
         let said = complaint(folder, last);
         assert!(said.contains("flow 0, server: step 1: nothing can follow a reset"), "{said}");
+        let last = Flow { server: vec![Step::KeepOpen, Step::Drain], ..download(8080, 0) };
+        let said = complaint(folder, last);
+        assert!(said.contains("step 1: nothing can follow what stays open"), "{said}");
     });
 }
 
@@ -299,6 +302,40 @@ fn a_connection_that_may_fail_ends_nothing() {
         let server = Agent::ready(&server.each_ref().map(String::as_str));
         server.signal(libc::SIGTERM);
         assert_eq!(server.end_by_itself(), (true, String::new()), "it stays until the end");
+    });
+}
+
+#[test]
+fn what_is_kept_open_is_seen_by_a_look_until_the_application_ends() {
+    inside(|folder| {
+        let flow = Flow {
+            connections: 3,
+            client: vec![Step::Write { bytes: 78, chunk: 0, pause_ns: 0 }],
+            server: vec![Step::Read { bytes: 8, chunk: 0, pause_ns: 0 }, Step::KeepOpen],
+            ..download(8080, 1)
+        };
+        let plan = plan(folder, flow);
+        let log = folder.join("log").display().to_string();
+        let of = |side| {
+            ["app", "--plan", &plan, "--side", side, "--address", "127.0.0.1", "--log", &log]
+                .map(str::to_owned)
+        };
+        let (server, client) = (of("server"), of("client"));
+        let server = Agent::ready(&server.each_ref().map(String::as_str));
+        let client = Agent::start(&client.each_ref().map(String::as_str));
+        assert_eq!(client.end_by_itself(), (true, String::new()));
+        let seen = folder.join("sockets").display().to_string();
+        let look = Agent::start(&["sockets", "--at", "300000000", "--output", &seen]);
+        assert_eq!(look.end_by_itself(), (true, String::new()));
+        let text = std::fs::read_to_string(&seen).expect("a snapshot");
+        let snapshot: Value = serde_json::from_str(&text).expect("JSON");
+        let sockets = snapshot["looks"][0]["sockets"].as_array().expect("a list");
+        let kept = sockets.iter().filter(|one| one["state"] == "CLOSE_WAIT");
+        // 70 bytes are unread, and the FIN.
+        let unread: Vec<_> = kept.map(|one| one["receive_queue"].as_u64()).collect();
+        assert_eq!(unread, [Some(71); 3], "{sockets:?}");
+        server.signal(libc::SIGTERM);
+        assert_eq!(server.end_by_itself(), (true, String::new()), "all its connections were done");
     });
 }
 

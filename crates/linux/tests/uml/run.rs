@@ -27,7 +27,7 @@ pub(crate) fn download() -> Plan {
             server: vec![Step::ReadHead, Step::Write { bytes: SIZE, chunk: SIZE, pause_ns: 0 }],
             ..Flow::default()
         }],
-        records: Records { snap_length: 128, middle: true, tcp_info_every_ns: 0 },
+        records: Records { snap_length: 128, middle: true, ..Records::default() },
         limit_ns: 120_000 * MS,
         tail_ns: 1000 * MS,
         ..Plan::default()

@@ -299,6 +299,12 @@ pub(super) const RECORDS: &[Key] = &[
         "10ms",
         "how often TCP_INFO of every socket is read; 0 is never",
     ),
+    key(
+        "sockets",
+        List("list of times, 0 to 1h"),
+        "",
+        "when the states of all sockets are looked at, after the first application started; the run lasts at least to the last look",
+    ),
 ];
 
 pub(super) const ARTICLE: &[Key] = &[
@@ -328,11 +334,41 @@ pub(super) const EXPECT: &[Key] = &[
         "",
         "by how much the kernel's counters moved, as `server.TcpRetransSegs = \">= 1\"`",
     ),
+    key("failed", Text("amount"), "", "connections that failed at the client, of all applications"),
+    key(
+        "sockets",
+        Table("by host and state: amount, list of amounts, or `[expect.sockets.HOST.STATE]`"),
+        "",
+        "sockets in a state at the last look, or one amount for each look, as `server.close-wait = [4, 8]`",
+    ),
+    key(
+        "checked",
+        Table("by host: list of codes of checks"),
+        "",
+        "what `check` must find by those looks, as `server = [\"CLOSE_WAIT\"]`",
+    ),
     key(
         "model",
         Text("share, or \"none\""),
         "10%",
         "how far the model's time may lie outside those seen; \"none\" asks nothing of it",
+    ),
+];
+
+pub(super) const SOCKETS: &[Key] = &[
+    key("count", Text("amount, or list of amounts"), "", "how many are in it"),
+    key(
+        "recv_q",
+        Text("amount, or list of amounts"),
+        "",
+        "Recv-Q of each of them, as `ss` shows it",
+    ),
+    key("send_q", Text("amount, or list of amounts"), "", "Send-Q of each of them"),
+    key(
+        "no_program",
+        Text("amount, or list of amounts"),
+        "",
+        "how many of them no program holds: not accepted yet, or closed",
     ),
 ];
 
@@ -385,4 +421,5 @@ const TABLES: &[(&str, &[Key])] = &[
     ("`[records]`", RECORDS),
     ("`[article]`", ARTICLE),
     ("`[expect]`", EXPECT),
+    ("`[expect.sockets.HOST.STATE]`", SOCKETS),
 ];

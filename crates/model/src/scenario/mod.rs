@@ -18,6 +18,7 @@ mod keys;
 mod path;
 pub mod plan;
 pub mod random;
+mod records;
 mod section;
 mod steps;
 mod tree;
@@ -30,7 +31,7 @@ pub use units::{Quantity, QuantityError};
 
 use expect::{Article, Expect};
 use host::is_word;
-use plan::{Flow, Plan, Records};
+use plan::{Flow, Plan};
 use section::Section;
 use tree::{Node, Table, Value};
 
@@ -98,12 +99,11 @@ impl Scenario {
         let (mut variants, mut told) = (Vec::new(), Vec::new());
         for (variant, node) in layers(&mut base, &overrides)? {
             let (plan, applications) = plan(&name, variant, &node)?;
+            let expect = expect::read(node.child("expect"))?;
+            records::check(&plan, &node, expect.as_ref())?;
             variants.push(plan);
-            told.push(Told {
-                applications,
-                article: expect::article(node.child("article"))?,
-                expect: expect::read(node.child("expect"))?,
-            });
+            let article = expect::article(node.child("article"))?;
+            told.push(Told { applications, article, expect });
         }
         Ok(Self { name, about, subject, repeats, variants, told })
     }
@@ -233,7 +233,7 @@ fn plan(
     let (client, client_socket) = host::read("client", top.node("client"))?;
     let (server, server_socket) = host::read("server", top.node("server"))?;
     let taps_ns = 2 * (client.stack_to_tap_ns + server.stack_to_tap_ns);
-    let records = Section::open("records", keys::RECORDS, top.node("records"))?;
+    let limit_ns = top.figure("limit")?;
     let path = path::read(top.node("path"), taps_ns)?;
     let (flows, names) = flows(&top, [client_socket, server_socket])?.into_iter().unzip();
     let plan = Plan {
@@ -246,12 +246,8 @@ fn plan(
         flows,
         client,
         server,
-        records: Records {
-            snap_length: records.figure("snap")? as u32,
-            middle: records.switch("middle")?,
-            tcp_info_every_ns: records.figure("tcp_info")?,
-        },
-        limit_ns: top.figure("limit")?,
+        records: records::read(top.node("records"), limit_ns)?,
+        limit_ns,
         tail_ns: top.figure("tail")?,
     };
     Ok((plan, names))

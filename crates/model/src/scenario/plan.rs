@@ -277,8 +277,18 @@ pub struct Flow {
 impl Flow {
     /// The server does not end by itself.
     pub fn server_stays(&self) -> bool {
-        self.may_fail || self.accept == Accept::Never
+        self.may_fail || self.accept == Accept::Never || keeps_open(&self.server)
     }
+
+    /// The client does not end by itself.
+    pub fn client_stays(&self) -> bool {
+        keeps_open(&self.client)
+    }
+}
+
+/// Whether a connection stays open when its steps are over.
+pub fn keeps_open(steps: &[Step]) -> bool {
+    steps.last() == Some(&Step::KeepOpen)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
@@ -372,6 +382,8 @@ pub enum Step {
     EndWriting,
     /// Ends the connection by a reset.
     Reset,
+    /// Never closes the connection: it stays open until the run ends. It is the last step.
+    KeepOpen,
     /// Repeats steps.
     Repeat {
         /// How often.
@@ -382,7 +394,7 @@ pub enum Step {
 }
 
 /// What is recorded.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Records {
     /// Bytes kept of each packet.
@@ -391,4 +403,7 @@ pub struct Records {
     pub middle: bool,
     /// `TCP_INFO` of every socket, so often; 0 is never.
     pub tcp_info_every_ns: u64,
+    /// When all sockets of both hosts are looked at, after the first application started; in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sockets_at_ns: Vec<u64>,
 }

@@ -5,6 +5,7 @@
 //! write head SIZE                        read to end [by SIZE] [pause TIME]
 //! sleep TIME                             read head
 //! drain                                  end writing                        reset
+//! keep open
 //! { repeat = N, steps = [...] }
 //! ```
 
@@ -22,6 +23,13 @@ const MOST: u64 = 4_000_000;
 pub(super) fn read(section: &Section<'_>, key: &str) -> Result<Vec<Step>, ScenarioError> {
     let nodes = section.list(key)?;
     let steps = nodes.iter().map(step).collect::<Result<Vec<_>, _>>()?;
+    let may_keep = |at: usize| section.path != REPEATED && at + 1 == steps.len();
+    if let Some(at) = steps.iter().position(|step| *step == Step::KeepOpen)
+        && !may_keep(at)
+    {
+        let what = "`keep open` is the last step of an end: the connection then stays as it is until the run ends";
+        return Err(ScenarioError::new(&nodes[at].place, what));
+    }
     match nodes.first() {
         Some(first) if count(&steps) > MOST => {
             let place = &first.place;
@@ -55,7 +63,7 @@ fn step(node: &Node) -> Result<Step, ScenarioError> {
 }
 
 fn repeat(node: &Node) -> Result<Step, ScenarioError> {
-    let section = Section::open("repeat", REPEAT, Some(node))?;
+    let section = Section::open(REPEATED, REPEAT, Some(node))?;
     let needed =
         |what: &str| ScenarioError::new(&node.place, format!("a repetition needs `{what}`"));
     Ok(Step::Repeat {
@@ -98,6 +106,7 @@ fn words(place: &Place, text: &str) -> Result<Step, ScenarioError> {
         ["drain"] => Ok(Step::Drain),
         ["end", "writing"] => Ok(Step::EndWriting),
         ["reset"] => Ok(Step::Reset),
+        ["keep", "open"] => Ok(Step::KeepOpen),
         _ => Err(unknown(place, text)),
     }
 }
@@ -141,10 +150,14 @@ fn unknown(place: &Place, text: &str) -> ScenarioError {
     let text = shown(text);
     let what = format!(
         "`{text}` is no step; steps are `write 512KiB by 8KiB pause 20ms`, `write head 78`, \
-         `read 100`, `read head`, `read to end`, `sleep 10ms`, `drain`, `end writing`, `reset`"
+         `read 100`, `read head`, `read to end`, `sleep 10ms`, `drain`, `end writing`, `reset`, \
+         `keep open`"
     );
     ScenarioError::new(place, what)
 }
+
+/// What a table of repeated steps is called.
+const REPEATED: &str = "repeat";
 
 /// What one call writes or reads if nothing is said. Ours: what programs that copy files use.
 const CHUNK: u64 = 1 << 16;

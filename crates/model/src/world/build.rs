@@ -7,7 +7,7 @@ use super::program::Program;
 use super::{FlowState, Keep, Side, Trace, World};
 use crate::path::{Chance, Device, Driver, Way, Work};
 use crate::profile::{KernelProfile, KnobError, Version};
-use crate::scenario::plan::{self, Accept, Egress, Flow, Host, Plan};
+use crate::scenario::plan::{self, Accept, Egress, Flow, Host, Plan, keeps_open};
 use crate::socket::{Config, Link};
 
 /// Which kernels the hosts run.
@@ -111,6 +111,10 @@ fn check(plan: &Plan, [client, server]: [&Config; 2]) -> Result<(), KnobError> {
         check_congestion(client, flow, Side::Client)?;
         check_congestion(server, flow, Side::Server)?;
     }
+    if !plan.records.sockets_at_ns.is_empty() {
+        let why = "the model keeps no ports, no orphans and no sockets in TIME-WAIT".to_owned();
+        return Err(KnobError { name: "records.sockets".to_owned(), why });
+    }
     takes_time(plan)
 }
 
@@ -122,6 +126,10 @@ fn only_kernels(flow: &Flow) -> Result<(), KnobError> {
         (flow.may_fail, "application.may_fail"),
         (flow.flood > 0, "application.flood"),
     ];
+    if keeps_open(&flow.client) || keeps_open(&flow.server) {
+        let why = "the model closes each connection when its steps are over".to_owned();
+        return Err(KnobError { name: "the step `keep open`".to_owned(), why });
+    }
     let missing = asked.into_iter().find(|(is_asked, _)| *is_asked);
     missing.map_or(Ok(()), |(_, name)| {
         let why = "the model has no queues of connections: each opens, and is accepted at once"

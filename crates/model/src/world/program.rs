@@ -61,6 +61,8 @@ fn flatten(steps: &[Step], flat: &mut Vec<Flat>) {
             Step::Drain => flat.push(Flat::Drain),
             Step::EndWriting => flat.push(Flat::EndWriting),
             Step::Reset => flat.push(Flat::Reset),
+            // `World::new` refuses it.
+            Step::KeepOpen => {}
             Step::Repeat { times, steps } => (0..*times).for_each(|_| flatten(steps, flat)),
         }
     }

@@ -124,3 +124,51 @@ fn applications_together_have_no_more_than_one_may_have() {
     let error = two("download = 1\ntimes = 1000000").expect_err("too many");
     assert!(error.contains("steps, with their repetitions; at most 10000000"), "{error}");
 }
+
+#[test]
+fn looks_at_sockets_and_what_stays_open_are_told_where_they_are_wrong() {
+    let said = |text: &str| Scenario::read("x", text, &[]).expect_err(text).to_string();
+    for (lines, error) in [
+        ("records.sockets = \"1s\"", "`records.sockets` is a list: write it in brackets"),
+        ("records.sockets = [1]", "`records.sockets`: write times, as [\"1s\", \"4s\"]"),
+        (
+            "records.sockets = [\"2s\", \"1s\"]",
+            "line 1, column 26: `records.sockets`: a look at 1s cannot follow one at 2s; write them in order, each once",
+        ),
+        (
+            "records.sockets = [\"3min\"]",
+            "`records.sockets`: a look at 3min comes after the limit of 2min; raise `limit`",
+        ),
+        ("expect.sockets.server.close-wait = 3", "needs looks: write `records.sockets`"),
+        ("expect.checked.server = [\"CLOSE_WAIT\"]", "`expect.checked` needs looks"),
+        ("expect.checked.server = \"CLOSE_WAIT\"", "write it as `server = [\"CLOSE_WAIT\"]`"),
+        ("expect.failed = \"some\"", "`expect.failed`: write it as 3"),
+    ] {
+        let said = said(&format!("{lines}\n{MINIMAL}"));
+        assert!(said.contains(error), "{lines}: {said}");
+    }
+    let looks = "records.sockets = [\"1s\", \"2s\"]\n";
+    for (lines, error) in [
+        ("sockets.web.close-wait = 1", "there is no host `web`"),
+        (
+            "sockets.server.CLOSE_WAIT = 1",
+            "a socket has no state `CLOSE_WAIT`; did you mean `close-wait`?",
+        ),
+        ("sockets.server.close-wait = []", "an empty list expects nothing"),
+        ("sockets.server.close-wait = [1, 2, 3]", "there are 3 amounts and 2 looks"),
+        ("sockets.server.close-wait = { recvq = 1 }", "has no key `recvq`; did you mean `recv_q`?"),
+        ("sockets.server.close-wait = true", "`expect.sockets.server.close-wait`: write it as 3"),
+    ] {
+        let said = said(&format!("{looks}expect.{lines}\n{MINIMAL}"));
+        assert!(said.contains(error), "{lines}: {said}");
+    }
+    let steps =
+        |client: &str| said(&format!("[application]\nclient = {client}\nserver = [\"drain\"]\n"));
+    let last = "`keep open` is the last step of an end";
+    assert!(
+        steps("[\"keep open\", \"drain\"]")
+            .starts_with("line 2, column 11: `keep open` is the last")
+    );
+    assert!(steps("[{ repeat = 2, steps = [\"keep open\"] }]").contains(last));
+    assert!(steps("[\"keep open\"]").contains("needs `records.sockets`"));
+}

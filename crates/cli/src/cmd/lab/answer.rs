@@ -11,8 +11,9 @@ use super::counters::telling;
 use super::modelled::Modelled;
 use super::outcome::Round;
 use super::path::Measured;
+use super::sockets::Checked;
 use super::spread::{Spread, Times};
-use super::summary::{Answer, Variant};
+use super::summary::{Answer, Failed, Variant};
 use crate::cmd::columns::{percent, table};
 
 /// The whole answer.
@@ -36,6 +37,8 @@ pub(super) fn render(answer: &Answer) -> String {
         where_it_went(&mut text, variant);
     }
     counters(&mut text, variants);
+    failed(&mut text, variants);
+    sockets(&mut text, variants);
     articles(&mut text, variants);
     verdicts(&mut text, variants);
     notes(&mut text, variants);
@@ -244,6 +247,60 @@ fn counters(text: &mut String, variants: &[Variant]) {
     }
     if !lines.is_empty() {
         let _ = write!(text, "\ncounters that moved in the median run\n{lines}");
+    }
+}
+
+/// Why connections failed.
+fn failed(text: &mut String, variants: &[Variant]) {
+    let mut lines = String::new();
+    for variant in variants {
+        for Failed { application, count, why } in &variant.failed {
+            let of = match application.as_str() {
+                "application" => name(variant).to_owned(),
+                named => format!("{}, {named}", name(variant)),
+            };
+            lines += &wrapped(2, &format!("{of}: {count} {why}"));
+        }
+    }
+    if !lines.is_empty() {
+        let _ = write!(text, "\nconnections that failed in the median run\n{lines}");
+    }
+}
+
+/// What looks at the sockets saw, and what `check` finds by them.
+fn sockets(text: &mut String, variants: &[Variant]) {
+    let (mut rows, mut found) = (Vec::new(), String::new());
+    for variant in variants {
+        let Some(sockets) = &variant.sockets else { continue };
+        for (look, host) in
+            sockets.looks.iter().flat_map(|look| [(look, "client"), (look, "server")])
+        {
+            rows.extend(look.of(host).iter().map(|group| {
+                let range = |[least, most]: [u64; 2]| {
+                    if least == most { least.to_string() } else { format!("{least} to {most}") }
+                };
+                vec![
+                    name(variant).to_owned(),
+                    Duration(look.at_ns as i64).to_string(),
+                    host.to_owned(),
+                    format!("{} {}", group.count, group.state.to_uppercase()),
+                    range(group.recv_q),
+                    range(group.send_q),
+                    group.holder.words().to_owned(),
+                ]
+            }));
+        }
+        for Checked { host, code, title } in &sockets.checked {
+            found += &wrapped(2, &format!("{}, {host}: {title} [{code}]", name(variant)));
+        }
+    }
+    if !rows.is_empty() {
+        text.push_str("\nsockets in the median run\n");
+        let titles = ["variant", "at", "host", "sockets", "Recv-Q", "Send-Q", "held by"];
+        table(text, &titles, rows);
+    }
+    if !found.is_empty() {
+        let _ = write!(text, "\nwhat `tcpwhy check` says of the hosts by these looks\n{found}");
     }
 }
 

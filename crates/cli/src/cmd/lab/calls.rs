@@ -29,6 +29,8 @@ pub(super) struct Talks {
 pub(super) struct Log {
     /// By application, in the order of the plan.
     pub(super) talks: Vec<Talks>,
+    /// Why connections failed at the client, by application: each reason, and how many had it.
+    pub(super) failed: Vec<BTreeMap<String, u64>>,
     /// The controllers of each end's connected sockets, each once.
     pub(super) controllers: [Vec<String>; 2],
 }
@@ -43,6 +45,7 @@ struct Line {
     to: i64,
     bytes: Option<u64>,
     socket: Option<Socket>,
+    failed: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -55,9 +58,16 @@ pub(super) fn read(folder: &Path, flows: usize) -> Log {
     let text = fs::read_to_string(folder.join(folder::APPLICATIONS)).unwrap_or_default();
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
     let mut ends: BTreeMap<(usize, u64), [Vec<Line>; 2]> = BTreeMap::new();
-    let mut log = Log { talks: vec![Talks::default(); flows], ..Log::default() };
+    let mut log = Log {
+        talks: vec![Talks::default(); flows],
+        failed: vec![BTreeMap::new(); flows],
+        ..Log::default()
+    };
     for line in lines {
         let side = usize::from(line.who == "server");
+        if let (Some(why), Some(failed), 0) = (&line.failed, log.failed.get_mut(line.flow), side) {
+            *failed.entry(reason(why).to_owned()).or_default() += 1;
+        }
         let congestion = line.socket.as_ref().and_then(|socket| socket.congestion.clone());
         let is_connected = matches!(line.step.as_str(), "connect" | "accept");
         if let Some(name) = congestion.filter(|_| is_connected)
@@ -73,6 +83,13 @@ pub(super) fn read(folder: &Path, flows: usize) -> Log {
         }
     }
     log
+}
+
+/// Why a connection failed, without which it was: `flow 0, client, connection 3: cannot connect ...`.
+fn reason(why: &str) -> &str {
+    let (place, rest) = why.split_once(", connection ").unwrap_or(("", why));
+    let number = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+    if place.is_empty() { why } else { rest[number..].trim_start_matches([':', ',', ' ']) }
 }
 
 impl Talks {
@@ -141,6 +158,27 @@ mod tests {
             .collect();
         fs::write(folder.path().join(folder::APPLICATIONS), text).expect("written");
         read(folder.path(), 1)
+    }
+
+    #[test]
+    fn connections_that_failed_are_counted_by_why() {
+        for (why, reason) in [
+            ("flow 0, client, connection 21: cannot connect", "cannot connect"),
+            ("flow 0, client, connection 3, step 2: reset", "step 2: reset"),
+            ("something else", "something else"),
+        ] {
+            assert_eq!(super::reason(why), reason);
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let line = |who: &str, connection: u32| {
+            format!(
+                r#"{{"who":"{who}","flow":0,"connection":{connection},"step":"failed","from":1,"to":1,"failed":"flow 0, {who}, connection {connection}: no port"}}"#
+            )
+        };
+        let text = [line("client", 2), line("client", 3), line("server", 3)].join("\n");
+        fs::write(folder.path().join(folder::APPLICATIONS), text).expect("written");
+        let failed = read(folder.path(), 1).failed;
+        assert_eq!(failed, [BTreeMap::from([("no port".to_owned(), 2)])]);
     }
 
     #[test]

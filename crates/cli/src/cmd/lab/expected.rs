@@ -6,11 +6,14 @@
 
 use serde::Serialize;
 use tcpwhy::units::Duration;
-use tcpwhy_model::scenario::expect::{Counter, Expect, Rounds, is_code, is_within};
+use tcpwhy_model::scenario::expect::{
+    Amount, Asked, Counter, Expect, Rounds, SocketState, is_code, is_within,
+};
 use tcpwhy_model::scenario::plan::Ppm;
 
 use super::modelled::Modelled;
 use super::outcome::{Outcome, Round};
+use super::sockets::{Group, Holder, Look};
 use super::spread::Spread;
 use crate::cmd::columns::percent;
 
@@ -52,6 +55,9 @@ pub(super) fn verdict(expect: &Expect, seen: Option<&Seen<'_>>) -> Verdict {
     said.extend(expect.absent.iter().map(|word| seen.named(word, false)));
     said.extend(expect.rounds.as_ref().map(|expected| seen.rounds(expected)));
     said.extend(expect.counters.iter().filter_map(|counter| seen.counter(counter)));
+    said.extend(expect.failed.map(|amount| seen.failed(amount)));
+    said.extend(expect.sockets.iter().flat_map(|state| seen.sockets(state)));
+    said.extend(expect.checked.iter().map(|(host, code)| seen.checked(host, code)));
     said.extend(expect.model.and_then(|share| seen.model(share)));
     let (mut held, mut broken) = (Vec::new(), Vec::new());
     for said in said {
@@ -140,6 +146,69 @@ impl Seen<'_> {
         })
     }
 
+    fn failed(&self, expected: Amount) -> Said {
+        let reasons = self.median.log.failed.iter().flat_map(|reasons| reasons.values());
+        let count: u64 = reasons.sum();
+        if expected.has(count) {
+            Ok(format!("{count} connections failed"))
+        } else {
+            Err(format!("{count} connections failed, and not {expected}"))
+        }
+    }
+
+    /// Sockets in a state, at the last look or at each.
+    fn sockets(&self, expected: &SocketState) -> Vec<Said> {
+        let SocketState { host, state, asked } = expected;
+        let looks = self.median.sockets.as_ref().map(|sockets| &sockets.looks[..]);
+        let looks = looks.unwrap_or_default();
+        let mut said = Vec::new();
+        for (asked, amounts) in asked {
+            if looks.len() < amounts.len() {
+                said.push(Err(format!("nobody looked for {state} at the {host}")));
+                continue;
+            }
+            let last = &looks[looks.len() - amounts.len()..];
+            let figures = last.iter().map(|look| figures(look.of(host), state, *asked));
+            let seen: Vec<_> = last.iter().zip(figures).zip(amounts).collect();
+            let is_met = |figures: &[u64], amount: &Amount| {
+                !figures.is_empty() && figures.iter().all(|figure| amount.has(*figure))
+            };
+            let sentence = |times: String, found: String| {
+                let what = match asked {
+                    Asked::Count => format!("{found} in {state}"),
+                    Asked::RecvQ => format!("Recv-Q {found} in {state}"),
+                    Asked::SendQ => format!("Send-Q {found} in {state}"),
+                    Asked::NoProgram => format!("{found} in {state} without a program"),
+                };
+                format!("{host} at {times}: {what}")
+            };
+            let at = |look: &Look| Duration(look.at_ns as i64).to_string();
+            let odd = seen.iter().filter(|((_, figures), amount)| !is_met(figures, amount));
+            let odd: Vec<_> = odd
+                .map(|((look, figures), amount)| {
+                    Err(format!("{}, and not {amount}", sentence(at(look), listed(figures))))
+                })
+                .collect();
+            if odd.is_empty() {
+                let times: Vec<_> = last.iter().map(at).collect();
+                let found: Vec<_> = seen.iter().map(|((_, figures), _)| listed(figures)).collect();
+                said.push(Ok(sentence(times.join(", "), found.join(", "))));
+            }
+            said.extend(odd);
+        }
+        said
+    }
+
+    fn checked(&self, host: &str, code: &str) -> Said {
+        let is_found =
+            self.median.sockets.as_ref().is_some_and(|sockets| sockets.finds(host, code));
+        if is_found {
+            Ok(format!("check finds {code} at the {host}"))
+        } else {
+            Err(format!("check does not find {code} at the {host}"))
+        }
+    }
+
     /// Nothing where the model is what ran.
     fn model(&self, share: Ppm) -> Option<Said> {
         let model = self.model?;
@@ -164,6 +233,34 @@ impl Seen<'_> {
     }
 }
 
+/// What is asked of the sockets in a state: one figure, or the least and the most of all.
+fn figures(groups: &[Group], state: &str, asked: Asked) -> Vec<u64> {
+    let groups: Vec<&Group> = groups.iter().filter(|group| group.state == state).collect();
+    let ends = |of: fn(&Group) -> [u64; 2]| {
+        let all = || groups.iter().flat_map(|group| of(group));
+        let ends = [all().min(), all().max()];
+        ends.into_iter().flatten().collect()
+    };
+    match asked {
+        Asked::Count => vec![groups.iter().map(|group| group.count).sum()],
+        Asked::RecvQ => ends(|group| group.recv_q),
+        Asked::SendQ => ends(|group| group.send_q),
+        Asked::NoProgram => {
+            let without = groups.iter().filter(|group| group.holder != Holder::Program);
+            vec![without.map(|group| group.count).sum()]
+        }
+    }
+}
+
+/// `3`, `3 to 5`, or `nothing`.
+fn listed(figures: &[u64]) -> String {
+    match figures {
+        [] => "nothing".to_owned(),
+        [least, .., most] if least != most => format!("{least} to {most}"),
+        [one, ..] => one.to_string(),
+    }
+}
+
 /// States that are of the connection and not of the transfer.
 const APART: [&str; 2] = ["handshake", "closing"];
 
@@ -176,6 +273,7 @@ mod tests {
 
     use tcpwhy_model::scenario::Scenario;
 
+    use super::super::sockets::{Checked, Sockets};
     use super::*;
 
     fn expect(text: &str) -> Expect {
@@ -260,6 +358,53 @@ mod tests {
             counter("client.TcpRetransSegs = 0").broken,
             ["the client's kernel has no counter TcpRetransSegs"]
         );
+    }
+
+    #[test]
+    fn sockets_are_held_against_the_last_look_or_each() {
+        let told = |text: &str| {
+            let text = format!("records.sockets = [\"1s\", \"2s\"]\n{text}");
+            let group = |count| Group {
+                state: "close-wait",
+                holder: Holder::AcceptQueue,
+                count,
+                recv_q: [1, 79],
+                send_q: [0, 0],
+            };
+            let look = |at_ns, count| Look { at_ns, server: vec![group(count)], ..Look::default() };
+            let looks = vec![look(1_000_000_000, 4), look(2_000_000_000, 6)];
+            let checked = vec![Checked {
+                host: "server",
+                code: "CLOSE_WAIT".to_owned(),
+                title: String::new(),
+            }];
+            let mut median = Outcome { sockets: Some(Sockets { looks, checked }), ..outcome() };
+            median.log.failed = vec![BTreeMap::from([("why".to_owned(), 2)])];
+            let time_ns = Spread::default();
+            let seen = Seen { median: &median, time_ns, model: None, is_live: true };
+            verdict(&expect(&text), Some(&seen))
+        };
+        let close_wait = |text: &str| told(&format!("expect.sockets.server.close-wait = {text}"));
+        assert_eq!(close_wait("6").held, ["server at 2.00 s: 6 in close-wait"]);
+        assert_eq!(close_wait("[4, 6]").held, ["server at 1.00 s, 2.00 s: 4, 6 in close-wait"]);
+        assert_eq!(close_wait("4").broken, ["server at 2.00 s: 6 in close-wait, and not 4"]);
+        assert_eq!(
+            close_wait("{ recv_q = 79, no_program = 6 }").broken,
+            ["server at 2.00 s: Recv-Q 1 to 79 in close-wait, and not 79"]
+        );
+        assert_eq!(
+            told("expect.sockets.client.last-ack = { recv_q = 0 }").broken,
+            ["client at 2.00 s: Recv-Q nothing in last-ack, and not 0"]
+        );
+        assert!(told("expect.checked.server = [\"CLOSE_WAIT\"]").as_expected);
+        assert_eq!(
+            told("expect.checked.client = [\"CLOSE_WAIT\"]").broken,
+            ["check does not find CLOSE_WAIT at the client"]
+        );
+        assert!(told("expect.failed = 2").as_expected);
+        assert_eq!(told("expect.failed = 1").broken, ["2 connections failed, and not 1"]);
+        let unseen = held("records.sockets = [\"1s\"]\nexpect.sockets.server.close-wait = 0");
+        assert_eq!(unseen.broken, ["nobody looked for close-wait at the server"]);
     }
 
     #[test]

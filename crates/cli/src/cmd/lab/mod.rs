@@ -22,6 +22,7 @@ mod path;
 mod runs;
 mod setup;
 mod shell;
+mod sockets;
 mod spread;
 mod summary;
 mod verify;
@@ -81,9 +82,10 @@ data (the median of its runs), segments retransmitted, the most that waited in t
 long connections and calls took for the programs; the bytes of each round trip; where the time went:
 by explain, from the capture at the sender, by the model of the same kernel, and by the sending
 kernel's own records, each in its own words (docs/accuracy.md); which of the kernels' counters
-moved; the figure of the article that it repeats; and whether it came as the scenario expects. What
---set changes is another experiment: nothing is expected of it. A run that the machine disturbed is
-thrown away and made again; what was thrown away is told.
+moved; connections that failed; the states of the sockets, where the scenario looks at them, and
+what check finds by them; the figure of the article that it repeats; and whether it came as the
+scenario expects. What --set changes is another experiment: nothing is expected of it. A run that
+the machine disturbed is thrown away and made again; what was thrown away is told.
 
   tcpwhy lab run slow-start
   tcpwhy lab run slow-start --set path.rtt=80ms --set server.route.initcwnd=30

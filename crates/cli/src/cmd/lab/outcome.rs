@@ -16,6 +16,7 @@ use truth::Truth;
 
 use super::calls::{self, Log};
 use super::counters::{self, Moved};
+use super::sockets::{self, Sockets};
 use crate::read::{Input, read_all};
 
 /// One run.
@@ -43,6 +44,8 @@ pub(super) struct Outcome {
     pub(super) log: Log,
     /// How the counters of client and server moved; none where nobody counted.
     pub(super) counters: Option<[Moved; 2]>,
+    /// What looks at the sockets saw; none where nobody looked.
+    pub(super) sockets: Option<Sockets>,
     /// Most bytes that waited for the link on the way of the data, where somebody looked.
     pub(super) queue: Option<u64>,
     /// What the reader should know.
@@ -111,6 +114,7 @@ pub(super) fn judge(plan: &Plan, folder: &Path, stop: &AtomicBool) -> anyhow::Re
     let mut outcome = of_report(plan, &report, side);
     outcome.log = calls::read(folder, plan.flows.len());
     outcome.counters = counters::read(folder);
+    outcome.sockets = sockets::read(folder, &plan.records.sockets_at_ns);
     outcome.queue = most_waiting(plan, folder, side == 1)
         .with_context(|| format!("cannot read the records of queues in {}", folder.display()))?;
     match truth::of_folder(folder) {

@@ -94,7 +94,7 @@ pub(super) fn probe(plan: &Plan, side: usize) -> Plan {
             up: calm(&plan.path.up),
             changes: Vec::new(),
         },
-        records: Records { snap_length: 128, middle: false, tcp_info_every_ns: 0 },
+        records: Records { snap_length: 128, ..Records::default() },
         limit_ns: 120_000_000_000,
         ..plan.clone()
     }

@@ -13,6 +13,7 @@ use super::expected::{self, Seen, Verdict};
 use super::modelled::Modelled;
 use super::outcome::{Outcome, Round};
 use super::path::Measured;
+use super::sockets::Sockets;
 use super::spread::{Spread, Times};
 
 /// The format of the JSON.
@@ -73,7 +74,11 @@ pub(super) struct Variant {
     pub(super) findings: Vec<String>,
     /// How counters moved in the median run, by host; those that did not are left out. `null` where nobody counted.
     pub(super) counters: Option<BTreeMap<&'static str, Moved>>,
-    /// The same in the model; `null` where the model is what ran.
+    /// Connections that failed at the client in the median run.
+    pub(super) failed: Vec<Failed>,
+    /// What looks at the sockets saw in the median run; `null` where nobody looked.
+    pub(super) sockets: Option<Sockets>,
+    /// The variant in the model; `null` where the model is what ran.
     pub(super) model: Option<Modelled>,
     /// What was published of it.
     pub(super) article: Option<Article>,
@@ -96,6 +101,17 @@ pub(super) struct Application {
     pub(super) calls: Times,
     /// Those that are not the first of their connection; `null` if there are none.
     pub(super) warm: Option<Times>,
+}
+
+/// Connections that failed for one reason.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Failed {
+    /// The application's name in the scenario.
+    pub(super) application: String,
+    /// How many.
+    pub(super) count: u64,
+    /// Why.
+    pub(super) why: String,
 }
 
 /// An article and its figure.
@@ -152,6 +168,8 @@ impl Variant {
             applications: applications(&told.applications, &outcomes),
             findings: median.into_iter().flat_map(|median| median.findings.clone()).collect(),
             counters: median.and_then(|median| median.counters.as_ref()).map(moved),
+            failed: median.map_or_else(Vec::new, |median| failed(&told.applications, median)),
+            sockets: median.and_then(|median| median.sockets.clone()),
             article: told.article.as_ref().map(Article::of),
             expected: expected.map(|expect| expected::verdict(expect, seen.as_ref())),
             problems: problems(&outcomes, &discarded),
@@ -190,6 +208,19 @@ fn applications(names: &[String], outcomes: &[Outcome]) -> Vec<Application> {
         })
     };
     names.iter().enumerate().filter_map(of).collect()
+}
+
+/// Why connections of each application failed.
+fn failed(names: &[String], outcome: &Outcome) -> Vec<Failed> {
+    let of = |(name, reasons): (&String, &BTreeMap<String, u64>)| {
+        let each = |(why, count): (&String, &u64)| Failed {
+            application: name.clone(),
+            count: *count,
+            why: why.clone(),
+        };
+        reasons.iter().map(each).collect::<Vec<_>>()
+    };
+    names.iter().zip(&outcome.log.failed).flat_map(of).collect()
 }
 
 fn moved(hosts: &[Moved; 2]) -> BTreeMap<&'static str, Moved> {
@@ -251,6 +282,7 @@ fn mean<'a>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::sockets::{Checked, Group, Holder, Look};
     use super::*;
 
     #[test]
@@ -341,6 +373,20 @@ mod tests {
                 states_ns: BTreeMap::from([("app".to_owned(), 1)]),
                 refused: Some("why".to_owned()),
                 ..Modelled::default()
+            }),
+            failed: vec![Failed::default()],
+            sockets: Some(Sockets {
+                looks: vec![Look {
+                    server: vec![Group {
+                        state: "close-wait",
+                        holder: Holder::AcceptQueue,
+                        count: 2,
+                        recv_q: [1, 79],
+                        send_q: [0, 0],
+                    }],
+                    ..Look::default()
+                }],
+                checked: vec![Checked { host: "server", ..Checked::default() }],
             }),
             article: Some(Article::default()),
             expected: Some(Verdict {

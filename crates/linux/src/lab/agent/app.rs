@@ -8,8 +8,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -178,6 +178,7 @@ pub(super) fn run(role: Role<'_>, stop: Stop, ready: impl FnOnce()) -> Result<()
         played: played.clone(),
         reset_expected: matches!(others.last(), Some(Step::Reset)),
         log,
+        kept: Mutex::default(),
     });
     let (sender, events) = mpsc::channel();
     let told = sender.clone();
@@ -216,6 +217,8 @@ struct Stage {
     played: Flow,
     reset_expected: bool,
     log: Log,
+    /// Connections that stay open until this application ends.
+    kept: Mutex<Vec<Socket>>,
 }
 
 enum Event {
@@ -246,7 +249,9 @@ impl Stage {
                     open -= 1;
                 }
                 Ok(Event::Ended(Err(error))) => return Err(error),
-                Ok(Event::Signal) if self.stays() => return Ok(()),
+                Ok(Event::Signal) if self.stays() && (open == 0 || self.side == Side::Server) => {
+                    return Ok(());
+                }
                 Ok(Event::Signal) | Err(RecvTimeoutError::Disconnected) => {
                     return Err(AppError::Stopped { flow, side, open, connections });
                 }
@@ -260,7 +265,10 @@ impl Stage {
 
     /// Whether it goes on until it is told to end.
     fn stays(&self) -> bool {
-        self.side == Side::Server && self.played.server_stays()
+        match self.side {
+            Side::Server => self.played.server_stays(),
+            Side::Client => self.played.client_stays(),
+        }
     }
 
     /// Notes a connection that failed.
@@ -332,6 +340,10 @@ impl Stage {
         if self.options().cork && end == End::Done {
             socket::uncork(&socket)
                 .map_err(|source| self.call_error(connection, "uncork".to_owned(), source))?;
+        }
+        if end == End::Kept {
+            self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(socket);
+            return Ok(());
         }
         let asked = Clock::Real.now();
         let tcp_info = tcp_info::of_socket(socket.as_fd()).ok();

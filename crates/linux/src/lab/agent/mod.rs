@@ -9,6 +9,7 @@
 mod app;
 mod flood;
 mod log;
+mod looks;
 mod socket;
 mod steps;
 
@@ -74,6 +75,8 @@ enum What {
     Trace(Trace),
     /// Writes `TCP_INFO` of all sockets again and again.
     TcpInfo(TcpInfo),
+    /// Looks at the states of all sockets, at given times.
+    Sockets(looks::Asked),
     /// Prints the counters of this network namespace, or how much they have grown.
     Counters(CountersOf),
     /// Prints how `CLOCK_MONOTONIC` maps to `CLOCK_REALTIME`.
@@ -186,6 +189,7 @@ impl Asked {
             What::Capture(capture) => capture.carry_out(&stop),
             What::Trace(trace) => trace.carry_out(&stop),
             What::TcpInfo(tcp_info) => tcp_info.carry_out(&stop),
+            What::Sockets(asked) => looks::run(&asked, &stop, ready),
             What::Counters(counters) => counters.carry_out(),
             What::Clock => {
                 let map = ClockMap::of(Clock::Monotonic);
@@ -206,6 +210,10 @@ impl App {
             .map_err(|e| format!("cannot read the plan {name}: {e}"))?;
         let plan: Plan = serde_json::from_str(&text)
             .map_err(|e| format!("cannot understand the plan {name}: {e}"))?;
+        sys::name_process(match self.side {
+            Side::Server => c"server",
+            Side::Client => c"client",
+        });
         let role = Role {
             plan: &plan,
             flow: self.flow,

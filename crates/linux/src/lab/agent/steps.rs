@@ -42,6 +42,8 @@ pub(super) enum End {
     Done,
     /// By a reset, ours or one that was expected.
     Reset,
+    /// All done, and the connection is to stay open.
+    Kept,
 }
 
 impl<'a> Conversation<'a> {
@@ -68,6 +70,9 @@ impl<'a> Conversation<'a> {
                     }
                 }
                 continue;
+            }
+            if *step == Step::KeepOpen {
+                return Ok(End::Kept);
             }
             match self.carry_out(step) {
                 Ok(()) if matches!(step, Step::Reset) => return Ok(End::Reset),
@@ -110,7 +115,7 @@ impl<'a> Conversation<'a> {
                 // With a linger of nothing, close sends a reset (tcp_close).
                 socket.set_linger(Some(std::time::Duration::ZERO))
             }),
-            Step::Repeat { .. } => unreachable!("`play` repeats"),
+            Step::Repeat { .. } | Step::KeepOpen => unreachable!("`play` sees to it"),
         }
     }
 
@@ -284,6 +289,9 @@ pub(super) fn check(steps: &[Step], place: &str) -> Result<(), String> {
             Step::Reset if !place.is_empty() || index + 1 < steps.len() => {
                 return Err(format!("step {here}: nothing can follow a reset"));
             }
+            Step::KeepOpen if !place.is_empty() || index + 1 < steps.len() => {
+                return Err(format!("step {here}: nothing can follow what stays open"));
+            }
             Step::Repeat { steps, .. } => check(steps, &format!("{here}."))?,
             _ => {}
         }
@@ -325,6 +333,7 @@ fn name(step: &Step) -> String {
         Step::Drain => "wait until all is acknowledged".to_owned(),
         Step::EndWriting => "end writing".to_owned(),
         Step::Reset => "reset".to_owned(),
+        Step::KeepOpen => "keep open".to_owned(),
         Step::Repeat { times, .. } => format!("repeat {times} times"),
     }
 }

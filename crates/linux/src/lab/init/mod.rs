@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use tcpwhy_model::scenario::plan::Plan;
 
 use self::paths::Paths;
-use self::processes::{Process, application, capture, tcp_info, tcp_info_of, trace};
+use self::processes::{Process, application, capture, looks, tcp_info, tcp_info_of, trace};
 use crate::lab::complain::complain;
 use crate::lab::folder;
 use crate::lab::layout::Layout;
@@ -111,15 +111,7 @@ fn carry_out(report: &mut Report) -> Result<(), String> {
     Clock::Real.sleep_until(START_NS - LEAD_NS);
     let before = paths.counters()?;
     let recorders = recorders(&plan, &layout, &paths)?;
-    let mut applications = Vec::new();
-    for (side, node) in paths.hosts() {
-        for flow in 0..plan.flows.len() {
-            let address = layout.server_address(plan.ipv6).to_string();
-            let stays = side == "server" && plan.flows[flow].server_stays();
-            let process = paths.within(node, || application(side, flow, &address))??;
-            applications.push((process, stays));
-        }
-    }
+    let applications = applications(&plan, &layout, &paths)?;
     for change in &layout.changes {
         Clock::Real.sleep_until(START_NS + change.at_ns);
         paths.change(change)?;
@@ -142,6 +134,27 @@ fn carry_out(report: &mut Report) -> Result<(), String> {
         None => Ok(()),
         Some(first) => Err(first.clone()),
     }
+}
+
+/// Starts the applications, and the looks at their sockets; whether each stays until it is told to end.
+fn applications(
+    plan: &Plan,
+    layout: &Layout,
+    paths: &Paths,
+) -> Result<Vec<(Process, bool)>, String> {
+    let mut applications = Vec::new();
+    for (side, node) in paths.hosts() {
+        for (number, flow) in plan.flows.iter().enumerate() {
+            let address = layout.server_address(plan.ipv6).to_string();
+            let stays = if side == "server" { flow.server_stays() } else { flow.client_stays() };
+            let process = paths.within(node, || application(side, number, &address))??;
+            applications.push((process, stays));
+        }
+        if !plan.records.sockets_at_ns.is_empty() {
+            applications.push((paths.within(node, || looks(plan, side))??, false));
+        }
+    }
+    Ok(applications)
 }
 
 /// Starts everything that records, in the order in which it is to end.

@@ -63,6 +63,16 @@ pub(super) fn application(side: &str, flow: usize, address: &str) -> Result<Proc
     Process::start(format!("the {side} of flow {flow}"), words)
 }
 
+/// Looks at the sockets of a host.
+pub(super) fn looks(plan: &Plan, host: &str) -> Result<Process, String> {
+    let mut words = words(&["sockets", "--start", &START_NS.to_string()]);
+    for at in &plan.records.sockets_at_ns {
+        words.extend(["--at".to_owned(), at.to_string()]);
+    }
+    words.extend(["--output".to_owned(), out(folder::SOCKETS[usize::from(host == "server")])]);
+    Process::start(format!("the looks at the sockets of the {host}"), words)
+}
+
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tcpwhy_model::scenario::plan::{Host, Plan};
+use tcpwhy_model::scenario::plan::{Flow, Host, Plan};
 
 use super::between::Between;
 use super::clock::Clocks;
@@ -266,7 +266,8 @@ impl Run<'_> {
         manifest: &mut Manifest,
     ) -> Result<(), Trouble> {
         let (clocks, now) = (Clocks::new(), sys::monotonic_ns());
-        let origin = now + START_NS + START_NS_PER_FLOW * self.plan.flows.len() as u64;
+        let started = self.plan.flows.len() + self.looked_at().len();
+        let origin = now + START_NS + START_NS_PER_FLOW * started as u64;
         let mut players = Vec::new();
         for side in ["server", "client"] {
             for flow in 0..self.plan.flows.len() {
@@ -274,6 +275,10 @@ impl Run<'_> {
             }
             players.iter_mut().try_for_each(Program::wait_ready)?;
         }
+        for node in self.looked_at() {
+            players.push(self.looks(*node, clocks.real(origin))?);
+        }
+        players.iter_mut().try_for_each(Program::wait_ready)?;
         between.begin(origin);
         if sys::monotonic_ns() > origin {
             manifest.distrust(
@@ -282,10 +287,12 @@ impl Run<'_> {
                     .to_owned(),
             );
         }
-        let stays = |at: &usize| self.plan.flows[*at].server_stays();
-        let staying: Vec<usize> = (0..self.plan.flows.len()).filter(stays).collect();
+        // Servers are the first of the players, clients come behind them.
+        let flows = &self.plan.flows;
+        let ends = flows.iter().map(Flow::server_stays).chain(flows.iter().map(Flow::client_stays));
+        let staying: Vec<usize> =
+            ends.enumerate().filter(|(_, stays)| *stays).map(|(at, _)| at).collect();
         self.wait_for(&mut players, &staying, recorders, between)?;
-        // Servers are the first of the players.
         for at in staying {
             match players[at].stop() {
                 Some(status) if status.success() => {}
@@ -311,6 +318,24 @@ impl Run<'_> {
             words.extend([name.into(), value.into()]);
         }
         let name = format!("the {side} of flow {flow}");
+        self.start(node, name, APPLICATION_PRIORITY, &words)
+    }
+
+    /// The hosts whose sockets are looked at.
+    fn looked_at(&self) -> &[Node] {
+        if self.plan.records.sockets_at_ns.is_empty() { &[] } else { &HOSTS }
+    }
+
+    /// The looks at the sockets of a host.
+    fn looks(&self, node: Node, start: u64) -> Result<Program, Trouble> {
+        let mut words = words(["sockets", "--start", &start.to_string()]);
+        for at in &self.plan.records.sockets_at_ns {
+            words.extend(["--at".into(), at.to_string().into()]);
+        }
+        words.push("--output".into());
+        let file = folder::SOCKETS[usize::from(node == Node::Server)];
+        words.push(self.folder.join(file).into_os_string());
+        let name = format!("the looks at the sockets of the {}", node.name());
         self.start(node, name, APPLICATION_PRIORITY, &words)
     }
 

@@ -131,6 +131,12 @@ mod tests {
             plan("[server]\nsocket.congestion = \"vegas\"\n[application]\ndownload = \"1kB\"\n");
         let refusal = Model::new(None).check(&odd).expect_err("no such algorithm");
         assert!(refusal.to_string().contains("vegas"), "{refusal}");
+        let looked = "records.sockets = [\"1s\"]\n[application]\ndownload = \"1kB\"\n";
+        let refusal = Model::new(None).check(&plan(looked)).expect_err("no such states");
+        assert!(refusal.to_string().contains("no sockets in TIME-WAIT"), "{refusal}");
+        let kept = "[application]\nclient = [\"drain\"]\nserver = [\"keep open\"]\n";
+        let refusal = Model::new(None).check(&plan(kept)).expect_err("it closes them");
+        assert!(refusal.to_string().contains("`keep open`"), "{refusal}");
         let refusal = Model::new(Some("2.6")).check(&odd).expect_err("no such kernel");
         assert!(refusal.to_string().contains("4.18 to 6.18"), "{refusal}");
     }

@@ -3,16 +3,19 @@
 //! Figures of rounds and counters are [`Amount`]s: `3`, `">= 1"`, `"<= 4"`, `"5 to 7"`. Nothing here is a time: times
 //! differ between hosts, and what an experiment shows does not.
 
+mod sockets;
+
 use core::fmt;
 
 use tcpwhy::report::State;
 
-use super::error::{ScenarioError, shown};
+use super::error::{Place, ScenarioError, shown};
 use super::keys;
 use super::plan::Ppm;
 use super::section::Section;
 use super::tree::{Node, Value};
 use super::units::Quantity;
+pub use sockets::{Asked, SocketState};
 
 /// An article and what it says of the experiment.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -38,6 +41,12 @@ pub struct Expect {
     pub rounds: Option<Rounds>,
     /// How much counters of the kernel moved.
     pub counters: Vec<Counter>,
+    /// Connections that failed at the client.
+    pub failed: Option<Amount>,
+    /// What looks at the sockets show.
+    pub sockets: Vec<SocketState>,
+    /// Codes of what `check` finds by those looks: host and code.
+    pub checked: Vec<(&'static str, String)>,
     /// How far the model's time may lie outside those seen; none asks nothing of it.
     pub model: Option<Ppm>,
 }
@@ -139,6 +148,9 @@ pub(super) fn read(node: Option<&Node>) -> Result<Option<Expect>, ScenarioError>
         absent: words(&section, "absent")?,
         rounds: section.node("rounds").map(rounds).transpose()?,
         counters: counters(section.node("counters"))?,
+        failed: section.node("failed").map(|node| amount("expect.failed", node)).transpose()?,
+        sockets: sockets::read(section.node("sockets"))?,
+        checked: checked(section.node("checked"))?,
         model: model(&section)?,
     }))
 }
@@ -201,18 +213,45 @@ fn amount(key: &str, node: &Node) -> Result<Amount, ScenarioError> {
     })
 }
 
-fn counters(node: Option<&Node>) -> Result<Vec<Counter>, ScenarioError> {
+/// The hosts that a table names, with what it says of each; `form` is how it should look.
+fn by_host<'n>(
+    node: Option<&'n Node>,
+    form: &str,
+) -> Result<Vec<(&'static str, &'n Node)>, ScenarioError> {
     const HOSTS: [&str; 2] = ["client", "server"];
-    let form = "`expect.counters`: write it as `server.TcpRetransSegs = \">= 1\"`";
     let Some(node) = node else { return Ok(Vec::new()) };
     let Value::Table(hosts) = &node.value else {
         return Err(ScenarioError::new(&node.place, form));
     };
-    let mut counters = Vec::new();
-    for (word, (place, node)) in hosts {
-        let Some(host) = HOSTS.into_iter().find(|host| host == word) else {
-            return Err(ScenarioError::unknown(place, "there is no host", word, HOSTS));
+    let host = |(word, (place, node)): (&String, &'n (Place, Node))| {
+        let host = HOSTS.into_iter().find(|host| host == word);
+        let unknown = || ScenarioError::unknown(place, "there is no host", word, HOSTS);
+        Ok((host.ok_or_else(unknown)?, node))
+    };
+    hosts.iter().map(host).collect()
+}
+
+fn checked(node: Option<&Node>) -> Result<Vec<(&'static str, String)>, ScenarioError> {
+    let form = "`expect.checked`: write it as `server = [\"CLOSE_WAIT\"]`";
+    let mut all = Vec::new();
+    for (host, node) in by_host(node, form)? {
+        let Value::List(codes) = &node.value else {
+            return Err(ScenarioError::new(&node.place, form));
         };
+        for code in codes {
+            match &code.value {
+                Value::Text(word) if is_code(word) => all.push((host, word.clone())),
+                _ => return Err(ScenarioError::new(&code.place, form)),
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn counters(node: Option<&Node>) -> Result<Vec<Counter>, ScenarioError> {
+    let form = "`expect.counters`: write it as `server.TcpRetransSegs = \">= 1\"`";
+    let mut counters = Vec::new();
+    for (host, node) in by_host(node, form)? {
         let Value::Table(names) = &node.value else {
             return Err(ScenarioError::new(&node.place, form));
         };
@@ -309,6 +348,33 @@ rounds = [10, \"19 to 21\"]\nmodel = \"2.5%\"\ncounters.server.TcpRetransSegs = 
         assert_ne!(rounds(0), rounds(1));
         assert_eq!(told[1].expect.as_ref().and_then(|expect| expect.most.as_deref()), Some("cwnd"));
         assert_eq!((told[0].article.is_some(), told[1].article.is_some()), (false, true));
+    }
+
+    #[test]
+    fn sockets_are_expected_by_host_and_state_at_one_look_or_at_each() {
+        let looks = "records.sockets = [\"1s\", \"2s\"]\n";
+        let read = expected(&format!(
+            "{looks}expect.sockets.client.fin-wait-2 = [4, 0]\nexpect.sockets.server.close-wait = {{ count = 4, recv_q = \">= 1\" }}\n"
+        ));
+        let exactly = |number| Amount { least: number, most: number };
+        assert_eq!(
+            read.sockets,
+            [
+                SocketState {
+                    host: "client",
+                    state: "fin-wait-2",
+                    asked: vec![(Asked::Count, vec![exactly(4), exactly(0)])],
+                },
+                SocketState {
+                    host: "server",
+                    state: "close-wait",
+                    asked: vec![
+                        (Asked::Count, vec![exactly(4)]),
+                        (Asked::RecvQ, vec![Amount { least: 1, most: u64::MAX }]),
+                    ],
+                },
+            ]
+        );
     }
 
     #[test]
