@@ -23,8 +23,14 @@ const ELSEWHERE: [(&str, &str, &str); 5] = [
 ];
 
 /// What also runs in simulated time here; `lab.rs` has more.
-const SIMULATED: [&str; 4] =
-    ["tail-loss", "nagle-delayed-ack", "no-window-scaling", "buffer-sweep-rpc"];
+const SIMULATED: [&str; 6] = [
+    "tail-loss",
+    "nagle-delayed-ack",
+    "no-window-scaling",
+    "buffer-sweep-rpc",
+    "close-wait",
+    "orphans",
+];
 
 /// Runs at once. Most of a run is waiting.
 const AT_ONCE: usize = 2;

@@ -30,6 +30,7 @@ shipped! {
     "bufferbloat" "fair-queueing" "byte-queue-limits"
     "nagle-delayed-ack" "small-mss" "pmtu-blackhole"
     "syn-retries" "fast-open" "accept-queue-overflow" "syn-flood"
+    "close-wait" "fin-wait" "orphans" "time-wait"
     "controllers" "gentle-on-lossy" "vegas" "textbook"
 }
 
