@@ -215,6 +215,7 @@ mod tests {
     #[test]
     fn a_run_without_a_log_tells_nothing() {
         let told = read(Path::new("/nowhere"), 2);
-        assert_eq!(told, Log { talks: vec![Talks::default(); 2], ..Log::default() });
+        let failed = vec![BTreeMap::new(); 2];
+        assert_eq!(told, Log { talks: vec![Talks::default(); 2], failed, ..Log::default() });
     }
 }

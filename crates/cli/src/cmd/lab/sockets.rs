@@ -178,10 +178,11 @@ mod tests {
     fn saved(folder: &Path, name: &str, sockets: Vec<Socket>, waiting: u32) {
         let remote = "192.0.2.1:8000".parse().expect("an end");
         let local = "192.0.2.2".parse().expect("an address");
+        let occupied = Occupied { local, local_port: None, remote, count: waiting };
         let look = snapshot::Look {
             t_ns: Some(1),
             sockets: Some(sockets),
-            time_wait: Some(vec![Occupied { local, local_port: None, remote, count: waiting }]),
+            time_wait: Some(if waiting > 0 { vec![occupied] } else { Vec::new() }),
             ..snapshot::Look::default()
         };
         let snapshot =
