@@ -201,17 +201,13 @@ impl Rounds {
             Phase::SlowStart | Phase::Cached => {}
             _ => return false,
         }
+        // What has been seen to creep grows in as many rounds by more than a segment, but ACKs that end rounds hide one.
+        let apart = if this.phase == Phase::Cached { Segments::NONE } else { SAME_SEGMENTS };
         let is_alike = |of: fn(&Round) -> Segments| {
-            let alike = |r: &&Round| {
-                of(r).abs_diff(of(this)) <= SAME_SEGMENTS && !r.loss && r.phase == this.phase
-            };
-            let run = |(count, _), round: &Round| (count + 1, of(round));
-            let (before, oldest) =
-                self.kept.range(..at).rev().take_while(alike).fold((0, of(this)), run);
-            let (after, newest) = self.kept.range(at..).take_while(alike).fold((0, of(this)), run);
-            // A window that creeps has grown in as many rounds.
-            let creeps = this.phase == Phase::Cached && newest > oldest;
-            before + after >= LID_ROUNDS && !creeps
+            let alike =
+                |r: &&Round| of(r).abs_diff(of(this)) <= apart && !r.loss && r.phase == this.phase;
+            let before = self.kept.range(..at).rev().take_while(alike).count();
+            before + self.kept.range(at..).take_while(alike).count() >= LID_ROUNDS
         };
         is_alike(|r| r.flight_segments) || is_alike(|r| r.segments)
     }
