@@ -7,7 +7,7 @@
 //!
 //! # How we know
 //! Intervals in the state `bandwidth.policer`. At the sender each drop tells that the credit is spent: from one to the next
-//! just as much passes as the rate allows, to a segment and a half, more than chance would have it, although flights come
+//! just as much passes as the rate allows, to a segment, more than chance would have it, although flights come
 //! through as fast as they are sent. Elsewhere six losses in a row have one rate between them, to a tenth, without a
 //! queue. With the repairs and the window cut for them they hold at least a tenth of the working time.
 //!
