@@ -123,7 +123,7 @@ impl<'a> List<'a> {
             frame: segment.frame,
             time_ns: at_ns.saturating_sub(start_ns),
             from: if side == 0 { "client" } else { "server" }.to_owned(),
-            flags: flags(segment.flags),
+            flags: segment.flags.names().collect::<Vec<_>>().join(","),
             seq: beyond(segment.seq, base),
             len: segment.payload_len,
             ack: acked.zip(acked_base).map(|(ack, base)| beyond(ack, base)),
@@ -134,22 +134,6 @@ impl<'a> List<'a> {
 /// How far a number lies behind the first, modulo 2^32, as Wireshark prints it.
 fn beyond(number: Seq, first: Seq) -> i64 {
     i64::from(number.0.wrapping_sub(first.0))
-}
-
-/// Flags by their names.
-fn flags(flags: Flags) -> String {
-    let names = [
-        (Flags::SYN, "SYN"),
-        (Flags::FIN, "FIN"),
-        (Flags::RST, "RST"),
-        (Flags::PSH, "PSH"),
-        (Flags::ACK, "ACK"),
-        (Flags::URG, "URG"),
-        (Flags::ECE, "ECE"),
-        (Flags::CWR, "CWR"),
-    ];
-    let set = names.iter().filter(|(flag, _)| flags.has(*flag)).map(|(_, name)| *name);
-    set.collect::<Vec<_>>().join(",")
 }
 
 /// The frames as text.

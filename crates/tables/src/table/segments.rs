@@ -89,25 +89,12 @@ fn windows<'a>() -> [Column<Row<'a>>; 6] {
     ]
 }
 
-/// Names of the flags that are set, in the order in which they are usually said.
+/// Names of the flags that are set.
 fn flags(flags: Flags) -> Cow<'static, str> {
     // Nearly all segments.
     match flags.0 {
-        0x010 => return "ACK".into(),
-        0x018 => return "PSH ACK".into(),
-        _ => {}
+        0x010 => "ACK".into(),
+        0x018 => "PSH ACK".into(),
+        _ => flags.names().collect::<Vec<_>>().join(" ").into(),
     }
-    let names = [
-        (Flags::SYN, "SYN"),
-        (Flags::FIN, "FIN"),
-        (Flags::RST, "RST"),
-        (Flags::PSH, "PSH"),
-        (Flags::ACK, "ACK"),
-        (Flags::URG, "URG"),
-        (Flags::ECE, "ECE"),
-        (Flags::CWR, "CWR"),
-        (Flags::AE, "AE"),
-    ];
-    let set = names.iter().filter(|(flag, _)| flags.has(*flag)).map(|(_, name)| *name);
-    set.collect::<Vec<_>>().join(" ").into()
 }

@@ -119,6 +119,22 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
+    /// Names of the flags that are set, in the order in which they are usually said.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let names = [
+            (Self::SYN, "SYN"),
+            (Self::FIN, "FIN"),
+            (Self::RST, "RST"),
+            (Self::PSH, "PSH"),
+            (Self::ACK, "ACK"),
+            (Self::URG, "URG"),
+            (Self::ECE, "ECE"),
+            (Self::CWR, "CWR"),
+            (Self::AE, "AE"),
+        ];
+        names.into_iter().filter(move |(flag, _)| self.has(*flag)).map(|(_, name)| name)
+    }
+
     /// The union of both.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
