@@ -15,7 +15,7 @@ use hashbrown::HashMap;
 use super::intake::Intake;
 use crate::capture::{CaptureError, Frame};
 use crate::report::{Connection, Report};
-use crate::tracker::{Follow, Key, WentOn};
+use crate::tracker::{Follow, Key};
 use crate::wire::{Flags, IcmpError, Segment, Usual};
 use tcpwhy_words::units::{Seq, Time};
 
@@ -313,14 +313,6 @@ impl Stream {
 }
 
 impl Follow for Walk {
-    fn gather<'a>(
-        &mut self,
-        _: &mut (impl Iterator<Item = Frame<'a>> + Clone),
-        _: u64,
-    ) -> Option<WentOn> {
-        None
-    }
-
     fn push_usual(&mut self, usual: &Usual<'_>, _: &Frame<'_>) {
         self.take(&usual.segment());
     }

@@ -14,12 +14,15 @@ use tcpwhy_words::units::{Seq, Time};
 /// Who takes the segments of a capture, in its order.
 pub(crate) trait Follow {
     /// Takes the segments in the first of `frames`, numbered behind so many `before`, that just go on in
-    /// frames like the one before them.
+    /// frames like the one before them; none where each is looked at.
+    #[inline]
     fn gather<'a>(
         &mut self,
-        frames: &mut (impl Iterator<Item = Frame<'a>> + Clone),
-        before: u64,
-    ) -> Option<WentOn>;
+        _frames: &mut (impl Iterator<Item = Frame<'a>> + Clone),
+        _before: u64,
+    ) -> Option<WentOn> {
+        None
+    }
 
     /// Takes the segment in the usual `frame`.
     fn push_usual(&mut self, usual: &Usual<'_>, frame: &Frame<'_>);

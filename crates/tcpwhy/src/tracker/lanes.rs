@@ -9,7 +9,7 @@ use core::mem;
 
 use super::batch::{Batch, Follow};
 use super::key::Key;
-use super::{Begun, Bench, DETAILED, SHARDS, Shard, Tracker, WentOn, shard_of};
+use super::{Begun, Bench, DETAILED, SHARDS, Shard, Tracker, shard_of};
 use crate::capture::Frame;
 use crate::wire::{IcmpError, Segment, Usual};
 
@@ -64,15 +64,6 @@ impl Batches {
 }
 
 impl Follow for Batches {
-    #[inline]
-    fn gather<'a>(
-        &mut self,
-        _: &mut (impl Iterator<Item = Frame<'a>> + Clone),
-        _: u64,
-    ) -> Option<WentOn> {
-        None
-    }
-
     #[inline]
     fn push_usual(&mut self, usual: &Usual<'_>, _: &Frame<'_>) {
         self.0[lane_of(usual.ends.mixed())].push_usual(usual);

@@ -19,7 +19,7 @@ use self::pack::Packer;
 use self::told::Start;
 use super::batch::Follow;
 use super::key::Key;
-use super::{SHARDS, WentOn, shard_of};
+use super::{SHARDS, shard_of};
 use crate::capture::Frame;
 use crate::wire::{Flags, IcmpError, IpInfo, LinkInfo, Options, Segment, Usual};
 use tcpwhy_words::units::Seq;
@@ -136,14 +136,6 @@ impl Cutter {
 }
 
 impl Follow for Cutter {
-    fn gather<'a>(
-        &mut self,
-        _: &mut (impl Iterator<Item = Frame<'a>> + Clone),
-        _: u64,
-    ) -> Option<WentOn> {
-        None
-    }
-
     fn push_usual(&mut self, usual: &Usual<'_>, _: &Frame<'_>) {
         let at = shard_of(usual.ends.mixed());
         self.packers[at].push(&usual.segment(), true);
