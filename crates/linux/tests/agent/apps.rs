@@ -148,19 +148,19 @@ fn a_reset_is_an_end_if_the_peers_steps_say_so() {
     });
 }
 
+/// The words by which one side plays its part of a plan.
+fn side<'a>(plan: &'a str, side: &'a str, log: &'a str) -> [&'a str; 9] {
+    ["app", "--plan", plan, "--side", side, "--address", "127.0.0.1", "--log", log]
+}
+
 /// How the server of this flow complains, while the client plays its part.
 fn complaint(folder: &Path, flow: Flow) -> String {
     let plan = plan(folder, flow);
     let log = folder.join("log").display().to_string();
-    let of = |side| {
-        ["app", "--plan", &plan, "--side", side, "--address", "127.0.0.1", "--log", &log]
-            .map(str::to_owned)
-    };
-    let (server, client) = (of("server"), of("client"));
-    let server = Agent::start(&server.each_ref().map(String::as_str));
+    let server = Agent::start(&side(&plan, "server", &log));
     // Whatever the client says: here the server's error is looked at.
     std::thread::sleep(std::time::Duration::from_millis(100));
-    let client = Agent::start(&client.each_ref().map(String::as_str));
+    let client = Agent::start(&side(&plan, "client", &log));
     let (well, complaint) = server.end_by_itself();
     assert!(!well);
     drop(client);
@@ -215,11 +215,7 @@ fn a_taken_port_and_a_missing_peer_end_the_run() {
     inside(|folder| {
         let plan = plan(folder, download(8080, 1));
         let log = folder.join("log").display().to_string();
-        let run = |side| {
-            let words =
-                ["app", "--plan", &plan, "--side", side, "--address", "127.0.0.1", "--log", &log];
-            Agent::start(&words).end_by_itself()
-        };
+        let run = |who| Agent::start(&side(&plan, who, &log)).end_by_itself();
         let (_, said) = run("client");
         assert!(
             said.contains("connection 1: cannot connect to 127.0.0.1:8080: Connection refused"),
@@ -237,9 +233,7 @@ fn who_is_told_to_end_saves_its_log() {
         let plan = plan(folder, download(8080, 1));
         let log = folder.join("log");
         let path = log.display().to_string();
-        let words =
-            ["app", "--plan", &plan, "--side", "server", "--address", "127.0.0.1", "--log", &path];
-        let server = Agent::ready(&words);
+        let server = Agent::ready(&side(&plan, "server", &path));
         server.signal(libc::SIGTERM);
         let (well, said) = server.end_by_itself();
         assert!(!well);
@@ -284,12 +278,7 @@ fn a_connection_that_may_fail_ends_nothing() {
         let plan = plan(folder, flow);
         let log = folder.join("log");
         let path = log.display().to_string();
-        let of = |side| {
-            ["app", "--plan", &plan, "--side", side, "--address", "127.0.0.1", "--log", &path]
-                .map(str::to_owned)
-        };
-        let client = of("client");
-        let client = Agent::start(&client.each_ref().map(String::as_str));
+        let client = Agent::start(&side(&plan, "client", &path));
         assert_eq!(client.end_by_itself(), (true, String::new()));
         let failed = lines(&log)
             .iter()
@@ -298,8 +287,7 @@ fn a_connection_that_may_fail_ends_nothing() {
             })
             .count();
         assert_eq!(failed, 2);
-        let server = of("server");
-        let server = Agent::ready(&server.each_ref().map(String::as_str));
+        let server = Agent::ready(&side(&plan, "server", &path));
         server.signal(libc::SIGTERM);
         assert_eq!(server.end_by_itself(), (true, String::new()), "it stays until the end");
     });
@@ -316,13 +304,8 @@ fn what_is_kept_open_is_seen_by_a_look_until_the_application_ends() {
         };
         let plan = plan(folder, flow);
         let log = folder.join("log").display().to_string();
-        let of = |side| {
-            ["app", "--plan", &plan, "--side", side, "--address", "127.0.0.1", "--log", &log]
-                .map(str::to_owned)
-        };
-        let (server, client) = (of("server"), of("client"));
-        let server = Agent::ready(&server.each_ref().map(String::as_str));
-        let client = Agent::start(&client.each_ref().map(String::as_str));
+        let server = Agent::ready(&side(&plan, "server", &log));
+        let client = Agent::start(&side(&plan, "client", &log));
         assert_eq!(client.end_by_itself(), (true, String::new()));
         let seen = folder.join("sockets").display().to_string();
         let look = Agent::start(&["sockets", "--at", "300000000", "--output", &seen]);

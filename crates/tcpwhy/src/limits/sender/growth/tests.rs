@@ -25,6 +25,22 @@ fn slow_start_ended_with_the_first_round_that_crept() {
 }
 
 #[test]
+fn rounds_that_may_creep_are_undecided_until_they_grow_or_stand_still_for_long() {
+    let mut growth = Growth::default();
+    shown(&mut growth, &[10, 20, 40, 44]);
+    let undecided = |growth: &Growth, round| growth.is_undecided(round, 4);
+    assert_eq!([2, 3, 4].map(|round| undecided(&growth, round)), [false, true, true]);
+    let lid = u64::from(UNCUT_LID_ROUNDS);
+    assert!(growth.is_undecided(3, 3 + lid - 1));
+    assert!(!growth.is_undecided(3, 3 + lid), "it stood still for as long as a lid is told by");
+    let (mut creeps, mut doubles) = (Growth::default(), Growth::default());
+    shown(&mut creeps, &[10, 20, 40, 44, 45, 46]);
+    assert!(!creeps.is_undecided(3, 6), "it crept");
+    shown(&mut doubles, &[10, 20, 40, 80]);
+    assert!(!doubles.is_undecided(3, 4));
+}
+
+#[test]
 fn a_loss_or_the_threshold_ends_what_a_pause_began() {
     let after_pause = |round: &Round| {
         let mut growth = Growth { regain: Some(Segments::new(30)), ..Growth::default() };
