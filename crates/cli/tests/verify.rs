@@ -18,6 +18,15 @@ fn told(ran: &Run) -> Value {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("JSON: {}", ran.stderr))
 }
 
+fn keeps_its_schema(told: &Value) {
+    let schema = run(&["generate", "schema-verify"]).stdout;
+    let schema = serde_json::from_str(&schema).expect("JSON");
+    let (mut compiler, mut schemas) = (boon::Compiler::new(), boon::Schemas::new());
+    compiler.add_resource("verify", schema).expect("a resource");
+    let index = compiler.compile("verify", &mut schemas).expect("a valid schema");
+    schemas.validate(told, index).unwrap_or_else(|error| panic!("{error:#}"));
+}
+
 /// Which changes were carried out, and what came of them.
 fn verdicts(told: &Value) -> Vec<(&str, &str)> {
     let claims = told["claims"].as_array().expect("a list");
@@ -34,6 +43,7 @@ fn each_remedy_of_a_slow_start_is_as_said() {
     let ran = verify("slowstart-rtt6", &["--backend", "model:6.1", "--json"]);
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     let told = told(&ran);
+    keeps_its_schema(&told);
     assert_eq!((&told["format"], &told["repeats"]), (&"tcpwhy-verify/1".into(), &true.into()));
     let held = [
         ("application: on a connection that is open already", "held"),
@@ -52,6 +62,7 @@ fn what_the_capture_lost_is_lost_on_the_kernel() {
     }
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     let told = told(&ran);
+    keeps_its_schema(&told);
     assert_eq!(told["on_kernel"]["middle"]["resent_segments"], told["seen"]["resent_segments"]);
     assert_eq!(told["repeats"], true, "{told}");
     let no_losses = ("path: no losses", "held");

@@ -47,6 +47,8 @@ pub enum What {
     SchemaCheck,
     /// The JSON Schema of `tcpwhy lab run --json`
     SchemaLab,
+    /// The JSON Schema of `tcpwhy lab verify --json`
+    SchemaVerify,
 }
 
 /// Prints or writes what was asked for, of the whole command line.
@@ -78,6 +80,7 @@ fn text(what: What, whole: &mut Command) -> String {
         What::Schema => include_str!("../../carried/report.schema.json").to_owned(),
         What::SchemaCheck => include_str!("../../carried/check.schema.json").to_owned(),
         What::SchemaLab => include_str!("../../carried/lab.schema.json").to_owned(),
+        What::SchemaVerify => include_str!("../../carried/verify.schema.json").to_owned(),
     }
 }
 

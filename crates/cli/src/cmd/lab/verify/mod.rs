@@ -61,7 +61,7 @@ pub struct VerifyFlags {
     /// Keep captures and records in this folder
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// Print the answer as JSON
+    /// Print the answer as JSON, in the form of docs/verify.schema.json
     #[arg(long)]
     json: bool,
 }
