@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use tcpwhy_model::scenario::expect::is_code;
-use tcpwhy_model::scenario::{MOST_BYTES, Place, Scenario, ScenarioError};
+use tcpwhy_model::scenario::{MOST_BYTES, Place, Scenario, ScenarioError, nearest};
 
 use crate::exit::Exit;
 
@@ -36,12 +36,16 @@ shipped! {
 
 /// There is no such scenario.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no scenario `{name}`; known are {known}, or name a .toml file")]
+#[error("there is no scenario `{name}`{} `tcpwhy lab list` names all, or name a .toml file", meant(*.near))]
 pub(super) struct Unknown {
     /// What was asked for.
     name: String,
-    /// What there is.
-    known: String,
+    /// What was probably meant.
+    near: Option<&'static str>,
+}
+
+fn meant(near: Option<&str>) -> String {
+    near.map_or_else(|| ";".to_owned(), |near| format!("; did you mean `{near}`?"))
 }
 
 /// The scenario of that name, or in that file, with `overrides`.
@@ -59,7 +63,7 @@ pub(super) fn open(name: &str, overrides: &[String]) -> anyhow::Result<Scenario>
     let is_file = path.extension().is_some_and(|ending| ending == "toml") || path.exists();
     if !is_file {
         let known: Vec<_> = SHIPPED.iter().map(|(name, _)| *name).collect();
-        return Err(Unknown { name: name.to_owned(), known: known.join(", ") }.into());
+        return Err(Unknown { name: name.to_owned(), near: nearest(name, &known) }.into());
     }
     let text = read(path).with_context(|| format!("cannot read {name}"))?;
     let stem = path.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy());
@@ -144,8 +148,16 @@ mod tests {
 
     #[test]
     fn a_name_that_is_none_is_told_with_those_that_are() {
-        let error = open("slow-stat", &[]).expect_err("none").to_string();
-        assert!(error.contains("slow-start"), "{error}");
+        let error = |name| open(name, &[]).expect_err("none").to_string();
+        assert_eq!(
+            error("slowstart"),
+            "there is no scenario `slowstart`; did you mean `slow-start`? `tcpwhy lab list` names all, or name a \
+             .toml file"
+        );
+        assert_eq!(
+            error("unlike"),
+            "there is no scenario `unlike`; `tcpwhy lab list` names all, or name a .toml file"
+        );
         let error = format!("{:#}", open("nowhere.toml", &[]).expect_err("none"));
         assert!(error.starts_with("cannot read nowhere.toml: "), "{error}");
     }

@@ -78,7 +78,7 @@ pub(super) fn shown(word: &str) -> String {
 }
 
 /// The known word that `word` most likely meant, if any is near: a third of its letters differ.
-fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     if word.len() > 64 {
         return None;
     }

@@ -24,7 +24,7 @@ mod steps;
 mod tree;
 mod units;
 
-pub use error::{Place, ScenarioError};
+pub use error::{Place, ScenarioError, nearest};
 pub use keys::manual;
 pub use tree::MOST_BYTES;
 pub use units::{Quantity, QuantityError};
