@@ -178,7 +178,14 @@ fn behind_repairs(waits: &[(Limit, u64)], other: &Transfer) -> u64 {
     let sum = |waits: &[(Limit, u64)], of: &[Limit]| -> u64 {
         waits.iter().filter(|(limit, _)| of.contains(limit)).map(|(_, ns)| ns).sum()
     };
-    let repairs = [Limit::Timeout, Limit::Recovery, Limit::LastFlight, Limit::ApplicationInFlight];
+    let repairs = [
+        Limit::Timeout,
+        Limit::Recovery,
+        Limit::ProbeTimer,
+        Limit::RetransmissionTimer,
+        Limit::LastFlight,
+        Limit::ApplicationInFlight,
+    ];
     sum(waits, &[Limit::Application]).min(sum(&other.waits(), &repairs))
 }
 

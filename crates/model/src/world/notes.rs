@@ -61,6 +61,7 @@ impl World {
         let now = self.now;
         let due = self.end(connection, side).and_then(|end| end.socket.timer_due(now));
         if let Some(purpose) = due {
+            self.trace.timer(now, connection, side, purpose);
             self.note(connection, side, Upon::Timer(purpose));
         }
     }

@@ -5,7 +5,7 @@ use super::Side;
 use super::transfer::{Carried, Transfer};
 use crate::path::Work;
 use crate::segment::Segment;
-use crate::socket::{CaState, Info, Wait};
+use crate::socket::{CaState, Info, Purpose, Wait};
 use serde::{Deserialize, Serialize};
 
 /// What is kept of a run.
@@ -136,6 +136,12 @@ pub enum Limit {
     Pacing,
     /// Segments have not left the host.
     SmallQueue,
+    /// The timer of a SYN or SYN-ACK that was lost.
+    SynTimer,
+    /// The tail loss probe's timer (RFC 8985 section 7).
+    ProbeTimer,
+    /// The retransmission timer.
+    RetransmissionTimer,
     /// All is sent that ever will be; its acknowledgment is awaited.
     LastFlight,
     /// All is sent and acknowledged that ever will be.
@@ -178,7 +184,7 @@ impl From<Side> for Tap {
 
 impl Limit {
     /// All of them, in their order.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 19] = [
         Self::Handshake,
         Self::Application,
         Self::ApplicationInFlight,
@@ -193,6 +199,9 @@ impl Limit {
         Self::Deferral,
         Self::Pacing,
         Self::SmallQueue,
+        Self::SynTimer,
+        Self::ProbeTimer,
+        Self::RetransmissionTimer,
         Self::LastFlight,
         Self::Closed,
     ];
@@ -213,6 +222,9 @@ impl Limit {
             Self::Deferral => "TSO deferral",
             Self::Pacing => "pacing",
             Self::SmallQueue => "own queue",
+            Self::SynTimer => "SYN's timer",
+            Self::ProbeTimer => "tail loss probe's timer",
+            Self::RetransmissionTimer => "retransmission timer",
             Self::LastFlight => "last flight",
             Self::Closed => "closed",
         }
@@ -243,8 +255,8 @@ impl Trace {
             let tap = Tap::from(from);
             self.handed_down.push(Seen { at_ns, tap, connection, from, segment: *segment });
         }
-        if let Some(transfer) = self.transfer(connection, from) {
-            transfer.on_sent(segment);
+        if let Some(carried) = self.transfers.get_mut(connection as usize) {
+            carried.on_sent(at_ns, from, segment);
         }
     }
 
@@ -261,6 +273,13 @@ impl Trace {
         }
         if let Some(transfer) = self.transfer(connection, side) {
             transfer.on_limit(at_ns, limit);
+        }
+    }
+
+    /// A sender's timer fires.
+    pub(super) fn timer(&mut self, at_ns: u64, connection: u32, side: Side, purpose: Purpose) {
+        if let Some(carried) = self.transfers.get_mut(connection as usize) {
+            carried.on_timer(at_ns, side, purpose);
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::{Limit, Side};
 use crate::segment::{Flags, Segment};
+use crate::socket::Purpose;
 
 /// One connection; its directions by who sends, the client's first.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct Transfer {
     marker: i64,
     arrivals: Arrivals,
     waits: Waits,
+    /// When data was sent, or more of it acknowledged, or a SYN or SYN-ACK of either side was sent.
+    progress_ns: u64,
 }
 
 /// Which bytes have come.
@@ -64,11 +67,38 @@ impl Carried {
         Self { opened_ns: at_ns, directions }
     }
 
+    /// A segment is handed down.
+    pub(super) fn on_sent(&mut self, at_ns: u64, from: Side, segment: &Segment) {
+        if segment.flags.has(Flags::SYN) {
+            self.directions.iter_mut().for_each(|each| each.progress_ns = at_ns);
+        }
+        self.directions[from.index()].on_sent(at_ns, segment);
+    }
+
+    /// A timer of `side` fires. What its sender had waited since the last progress, it waited for that; until the
+    /// handshake is done, both do.
+    pub(super) fn on_timer(&mut self, at_ns: u64, side: Side, purpose: Purpose) {
+        let opens = |each: &Transfer| each.waits.now == Limit::Handshake;
+        let timer = match purpose {
+            Purpose::Retransmit if opens(&self.directions[side.index()]) => {
+                self.directions
+                    .iter_mut()
+                    .filter(|each| opens(each))
+                    .for_each(|each| each.on_timer(at_ns, Limit::SynTimer));
+                return;
+            }
+            Purpose::Retransmit => Limit::RetransmissionTimer,
+            Purpose::LossProbe => Limit::ProbeTimer,
+            Purpose::Reorder | Purpose::WindowProbe => return,
+        };
+        self.directions[side.index()].on_timer(at_ns, timer);
+    }
+
     /// A segment has reached its receiver.
     pub(super) fn on_arrival(&mut self, at_ns: u64, from: Side, segment: &Segment) {
         self.directions[from.index()].on_data_arrival(at_ns, segment);
         if segment.flags.has(Flags::ACK) {
-            self.directions[from.peer().index()].on_ack(segment.ack);
+            self.directions[from.peer().index()].on_ack(at_ns, segment.ack);
         }
     }
 }
@@ -90,10 +120,11 @@ impl Transfer {
         sorted(&self.waits.up_to(at_ns))
     }
 
-    pub(super) fn on_sent(&mut self, segment: &Segment) {
+    fn on_sent(&mut self, at_ns: u64, segment: &Segment) {
         if segment.len == 0 {
             return;
         }
+        self.progress_ns = at_ns;
         let (from, to) = self.span(segment);
         if to > self.nxt && self.una > self.marker {
             self.rounds += 1;
@@ -103,6 +134,10 @@ impl Transfer {
         self.bytes += new as u64;
         self.resent_bytes += (to - from - new) as u64;
         self.nxt = self.nxt.max(to);
+    }
+
+    fn on_timer(&mut self, at_ns: u64, timer: Limit) {
+        self.waits.end_in(at_ns, self.progress_ns, timer);
     }
 
     pub(super) fn on_limit(&mut self, at_ns: u64, limit: Limit) {
@@ -127,10 +162,12 @@ impl Transfer {
         }
     }
 
-    fn on_ack(&mut self, ack: u32) {
+    fn on_ack(&mut self, at_ns: u64, ack: u32) {
         let Some(first) = self.first else { return };
-        let ack = unwrapped(ack.wrapping_sub(first), self.nxt);
-        self.una = self.una.max(ack.min(self.nxt));
+        let ack = unwrapped(ack.wrapping_sub(first), self.nxt).min(self.nxt);
+        if ack > self.una {
+            (self.una, self.progress_ns) = (ack, at_ns);
+        }
     }
 
     /// Where a segment's data begins and ends, counted from the first byte.
@@ -175,6 +212,14 @@ impl Waits {
     fn change(&mut self, at_ns: u64, limit: Limit) {
         self.spent_ns = self.up_to(at_ns);
         (self.now, self.since_ns) = (limit, at_ns);
+    }
+
+    /// Of the present wait, what came after `progress_ns` was for a `timer` that fires now.
+    fn end_in(&mut self, at_ns: u64, progress_ns: u64, timer: Limit) {
+        let ns = at_ns.saturating_sub(progress_ns.max(self.since_ns));
+        self.change(at_ns, self.now);
+        self.spent_ns[self.now as usize] -= ns;
+        self.spent_ns[timer as usize] += ns;
     }
 
     fn settle(&mut self, at_ns: u64) {
@@ -237,12 +282,41 @@ mod tests {
         let data = Segment { len: 10, ..Segment::default() };
         let transfer = &mut carried.directions[0];
         transfer.on_limit(150, Limit::SlowStart);
-        transfer.on_sent(&data);
+        transfer.on_sent(150, &data);
         transfer.on_data_arrival(180, &data);
         transfer.on_limit(190, Limit::LastFlight);
         transfer.on_done(500);
         assert_eq!(transfer.waits(), [(Limit::Handshake, 50), (Limit::SlowStart, 30)]);
         let until = [(Limit::LastFlight, 310), (Limit::Handshake, 50), (Limit::SlowStart, 40)];
         assert_eq!(transfer.waits_until(500), until);
+    }
+
+    #[test]
+    fn what_a_timer_ends_was_a_wait_for_it() {
+        let mut carried = Carried::opened(0);
+        let syn = Segment { flags: Flags::SYN, ..Segment::default() };
+        carried.on_sent(0, Side::Client, &syn);
+        carried.on_timer(1_000, Side::Client, Purpose::Retransmit);
+        carried.on_sent(1_000, Side::Client, &syn);
+        let server = |carried: &Carried, at_ns| carried.directions[1].waits_until(at_ns);
+        let told = [(Limit::SynTimer, 1_000), (Limit::Handshake, 20)];
+        assert_eq!(server(&carried, 1_020), told, "the server's data waits for the client's timer");
+        // Its answer: all is sent, and the last of it is lost twice.
+        let data = Segment { len: 10, ..Segment::default() };
+        carried.directions[1].on_limit(1_020, Limit::LastFlight);
+        carried.on_sent(1_030, Side::Server, &data);
+        carried.on_timer(1_070, Side::Server, Purpose::LossProbe);
+        carried.on_sent(1_070, Side::Server, &data);
+        carried.on_timer(1_270, Side::Server, Purpose::Retransmit);
+        let told = [
+            (Limit::SynTimer, 1_000),
+            (Limit::RetransmissionTimer, 200),
+            (Limit::ProbeTimer, 40),
+            (Limit::Handshake, 20),
+            (Limit::LastFlight, 10),
+        ];
+        assert_eq!(server(&carried, 1_270), told, "10 of the last flight are before it was sent");
+        carried.on_timer(1_300, Side::Server, Purpose::Reorder);
+        assert_eq!(carried.directions[1].waits_until(1_300)[3], (Limit::LastFlight, 40));
     }
 }
