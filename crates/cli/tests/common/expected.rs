@@ -13,8 +13,6 @@ pub(crate) const NOT_YET: &[(&str, &str, &str)] = &[
     // Of what was only overtaken by more than a round trip some appears as lost, or the repair not as needless.
     ("reorder", "40 ms", "LOSS_RANDOM is named"),
     ("reorder", "40 ms", "SPURIOUS_REPAIR is not named"),
-    // A shut window that waits for a timer appears as a program that has nothing to send.
-    ("tiny-receive-buffer", "", "zero_window was to hold"),
 ];
 
 /// What is not as expected in an answer, but for what is known.

@@ -51,7 +51,12 @@ impl End {
                 _ if self.socket.in_slow_start() => Limit::SlowStart,
                 _ => Limit::Avoidance,
             },
-            Wait::ReceiveWindow if self.socket.packets_out() == 0 => Limit::ZeroWindow,
+            // One that has room for a part of a segment holds it as well, until its timer runs out.
+            Wait::ReceiveWindow
+                if self.socket.packets_out() == 0 && self.socket.info().snd_wnd == 0 =>
+            {
+                Limit::ZeroWindow
+            }
             Wait::ReceiveWindow => Limit::ReceiveWindow,
             Wait::Nagle => Limit::Nagle,
             Wait::Defer | Wait::DeferCwnd | Wait::DeferWindow => Limit::Deferral,

@@ -173,10 +173,18 @@ impl Facts<'_> {
         Some(match &*self.finding.code {
             "SLOW_START" => self.slow_start(),
             "WINDOW_CAP" => {
-                format!(
-                    "The {receiver}'s receive window is too small: {}.",
-                    self.per_trip(self.window()?)?
-                )
+                let window = self.window()?;
+                if find::takes_segments(window) {
+                    format!(
+                        "The {receiver}'s receive window is too small: {}.",
+                        self.per_trip(window)?
+                    )
+                } else {
+                    format!(
+                        "The {receiver}'s receive window is tiny: {}. Parts of a segment wait for the {sender}'s timer.",
+                        bytes(window)
+                    )
+                }
             }
             "WINDOW_GROWTH" => format!(
                 "The {receiver}'s receive window, still growing, held the {sender} for {spent}."

@@ -88,6 +88,7 @@ mod window_cap;
 mod window_growth;
 mod window_scale;
 mod windows;
+pub(crate) use windows::takes_segments;
 mod zero_window;
 mod zero_window_hole;
 

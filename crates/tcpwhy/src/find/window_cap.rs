@@ -25,12 +25,15 @@
 //! autotuning. Cost: memory for each connection. How much faster it gets is not known: what the
 //! path carries shows only once the window is out of the way.
 //!
+//! A window of a few hundred bytes takes no whole segment while one is under way, and the rest waits for the sender's
+//! timer, 200 ms or more each time. It comes of a tiny `net.ipv4.tcp_rmem`, or of a small device.
+//!
 //! # Sources
-//! RFC 9293 section 3.8.6, RFC 7323 section 2; Linux `__tcp_select_window`, `tcp_rcv_space_adjust`
+//! RFC 9293 sections 3.8.6 and 3.8.6.2.1, RFC 7323 section 2; Linux `__tcp_select_window`, `tcp_rcv_space_adjust`
 //! and `sk_setsockopt` (v6.1, `net/ipv4/tcp_output.c`, `tcp_input.c`, `net/core/sock.c`).
 
 use super::case::{Case, Held, Told, in_each, window_at};
-use super::windows::{at_most, largest_window};
+use super::windows::{at_most, largest_window, takes_segments};
 use super::{Rule, remedies, scale_lost, window_scale};
 use crate::report::{Connection, Finding, Remedy, Severity, State};
 use tcpwhy_words::said;
@@ -64,9 +67,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let told = Told {
             title: format!("the {receiver}'s window never exceeds {}", said::bytes(window)),
             why: format!(
-                "the {sender} filled it and waited, {} in all{}.",
+                "the {sender} filled it and waited, {} in all{}.{}",
                 said::time(held.time_ns()),
-                at_most(case, window)
+                at_most(case, window),
+                if takes_segments(window) { "" } else { PARTS },
             ),
             not: not_the_sender(case, &held),
             remedies: help(case),
@@ -74,6 +78,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
         Some(held.finding(RULE.code, told))
     })
 }
+
+/// What comes of a window that takes no segments.
+const PARTS: &str = " No whole segment fits into what is left of it, and parts of one wait for the sender's timer, mostly \
+                     200 ms or more.";
 
 /// What a receiver's window that held the sender is not.
 pub(super) fn not_the_sender(case: &Case<'_>, held: &Held<'_>) -> String {

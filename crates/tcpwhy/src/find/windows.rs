@@ -11,6 +11,13 @@ pub(super) fn largest_window(case: &Case<'_>, state: State) -> Option<u64> {
     stopped.filter_map(window_at).max()
 }
 
+/// Whether a sender fits its segments to a window of this many bytes by half of it, so that two are under way. Of a smaller
+/// one it makes a segment of the whole window, and keeps a part of one back until its timer runs out (Linux
+/// `tcp_bound_to_half_wnd`, `TCP_MSS_DEFAULT`; RFC 9293 section 3.8.6.2.1).
+pub(crate) fn takes_segments(window: u64) -> bool {
+    window > 536
+}
+
 /// The rate that a window allows, as words to follow others.
 pub(super) fn at_most(case: &Case<'_>, window: u64) -> String {
     let rate = case.rtt().and_then(|rtt| Some((rtt, BitRate::of(Bytes(window), Duration(rtt))?)));

@@ -147,6 +147,8 @@ pub(crate) struct Wait {
     pub(crate) probe: Probe,
     /// Nothing was in flight that was seen, and it took as long as timers do that send a lost tail again.
     pub(crate) may_be_lost_tail: bool,
+    /// The receiver's window had room for a part of a segment only, and the sender filled that when its timer ran out.
+    pub(crate) is_part_by_timer: bool,
     /// Flights before were written as late.
     pub(crate) late_each_time: bool,
     /// The send came in time with those before, which look like a pace of less than a pulse a round trip.
@@ -184,6 +186,7 @@ impl Wait {
         ends_probed_tail: false,
         probe: Probe::None,
         may_be_lost_tail: false,
+        is_part_by_timer: false,
         late_each_time: false,
         is_slow_pace: false,
         goes_on: false,

@@ -168,6 +168,7 @@ rules! {
     QUIET:
     at_send "quiet and blind", unseen::blind => [Unknown];
     at_send "quiet and late each time", app::writes_late_each_time => [IdleAppThink];
+    at_send "part of a segment by a timer", window::part_by_timer => [RwndCap, RwndAutotune, RwndReader];
     at_send "lost tail", timer::may_be_lost_tail => [IdleAppThink];
     at_send "quiet and slow pace", pace::slow_without_flight => [Pacing, Unknown];
     at_send "thinks", app::thinks => [IdleAppThink];

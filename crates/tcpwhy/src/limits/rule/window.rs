@@ -41,6 +41,11 @@ pub(crate) fn shut(wait: &Wait) -> Verdict {
     }
 }
 
+/// Nothing was in flight, the window had room for a part of a segment, and a timer let that out.
+pub(super) fn part_by_timer(wait: &Wait) -> Option<Verdict> {
+    wait.is_part_by_timer.then(|| held(wait, Sure::Likely, true))
+}
+
 /// The receiver's window moved without an ACK of new data, and the next send followed it at once.
 pub(super) fn moved(wait: &Wait) -> Option<Verdict> {
     (wait.ended_by == Release::Window).then(|| held(wait, Sure::Shown, true))

@@ -2,7 +2,8 @@
 
 use super::Sender;
 use crate::clocks::StackTime;
-use crate::limits::sense::{AT_MAXIMUM, DEFERRED, DELAYABLE_SEGMENTS, PROMPT_NS, SHRUNK};
+use crate::flow::event::Event;
+use crate::limits::sense::{AT_MAXIMUM, DEFERRED, DELAYABLE_SEGMENTS, PROMPT_NS, SHRUNK, ran_out};
 use crate::limits::wait::Window;
 use crate::report::State;
 
@@ -31,11 +32,14 @@ impl Sender {
             && self.window.was_filled(self.stop.evidence.window, self.terms.mss)
     }
 
-    /// Whether the window at the last stop is at its maximum, grows, or waits for a reader.
+    /// Whether the window at the last stop is at its maximum, grows, or waits for a reader. One that never had room for a
+    /// segment is a buffer's, however soon that is read.
     fn window_state(&self) -> State {
         if self.window.largest > self.stop.window_largest {
             State::RwndAutotune
-        } else if self.is_at_maximum() && !self.answers.are_readers() {
+        } else if self.window.largest < self.terms.mss
+            || self.is_at_maximum() && !self.answers.are_readers()
+        {
             State::RwndCap
         } else {
             State::RwndReader
@@ -45,6 +49,16 @@ impl Sender {
     /// Whether the window at the last stop was as large as any of the last rounds.
     fn is_at_maximum(&self) -> bool {
         AT_MAXIMUM.is_reached(self.stop.evidence.window, self.stop.window_recent)
+    }
+
+    /// Whether a sender with nothing in flight waited until it sent `event` at `at` because the receiver's window had room
+    /// for no whole segment: TCP sends a part only when its timer runs out, and then all that fits (RFC 9293 section
+    /// 3.8.6.2.1; `tcp_snd_wnd_test`, `tcp_write_wakeup`). No segment is larger than the largest window.
+    pub(crate) fn is_part_by_timer(&self, event: &Event, at: StackTime) -> bool {
+        let room = self.window.room(event.seq);
+        room == i64::from(event.len)
+            && room < self.terms.mss.min(self.window.largest)
+            && ran_out(self.trips.timers.rto(), at - self.gone_on_at())
     }
 
     /// Whether it was clearly less than the largest of all.
@@ -77,5 +91,35 @@ impl Sender {
     /// Whether what comes `late` is more than the path took.
     fn is_late(&self, late: i64) -> bool {
         late >= self.least_rtt().max(PROMPT_NS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::sender::Terms;
+    use crate::offsets::Offset;
+
+    /// Whether `len` bytes that were sent after `quiet` with nothing in flight are a part of a segment that a timer let
+    /// out, 10 ms being the round trip; the receiver had announced 256 bytes once, and now `window`.
+    fn is_part(len: u32, quiet: i64, window: i64) -> bool {
+        let mut walker = Sender::new(Terms { mss: 1448, ..Terms::default() }, true, 0);
+        walker.trips.sample(10_000_000, Offset::FIRST, Offset::FIRST);
+        let una = Offset::at(257);
+        walker.flight.restart(una);
+        walker.window.take(Offset::FIRST, 256, Offset::FIRST);
+        walker.window.take(una, window, una);
+        (walker.progress.at, walker.sends.last) = (StackTime(0), StackTime(0));
+        walker.is_part_by_timer(&Event { seq: una, len, ..Event::default() }, StackTime(quiet))
+    }
+
+    #[test]
+    fn a_part_of_a_segment_that_fills_what_is_left_of_the_window_waited_for_its_timer() {
+        assert!(is_part(128, 205_000_000, 128));
+        // 210 ms, a fifth off.
+        assert_eq!([is_part(128, 168_000_000, 128), is_part(128, 167_999_999, 128)], [true, false]);
+        assert!(!is_part(104, 205_000_000, 128), "the end of a write");
+        assert!(!is_part(256, 205_000_000, 256), "no segment is larger than the largest window");
+        assert!(is_part(255, 205_000_000, 255));
     }
 }

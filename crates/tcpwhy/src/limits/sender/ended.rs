@@ -81,6 +81,7 @@ impl Sender {
                 Probe::None
             },
             may_be_lost_tail: lasted.was_quiet && self.may_be_lost_tail(event, at),
+            is_part_by_timer: lasted.was_quiet && self.is_part_by_timer(event, at),
             late_each_time: self.sends.writes.are_told(),
             is_slow_pace: lasted.was_quiet && self.is_slow_pace(at),
             goes_on: after_all && self.transfers.goes_on(at),

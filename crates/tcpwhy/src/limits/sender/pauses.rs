@@ -10,6 +10,11 @@ use crate::limits::wait::Release;
 use crate::segments::Segments;
 
 impl Sender {
+    /// When the open transfer was last seen to go on: its last send, or the last ACK of its data.
+    pub(crate) fn gone_on_at(&self) -> StackTime {
+        self.progress.at.max(self.sends.last)
+    }
+
     /// Watches for a restart after idling: `event` is new data, not yet in flight, which resumed at
     /// `resumed_at` what had paused.
     pub(crate) fn watch_idle(

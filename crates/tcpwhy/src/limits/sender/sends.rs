@@ -239,6 +239,7 @@ impl Sender {
 
     fn open_run(&mut self, event: &Event, at: StackTime, idle: bool) {
         let idled = idle && at - self.gone_on_at() > IDLE_ENDS_RUN_NS.max(self.rtt_scale());
+        let idled = idled && !self.is_part_by_timer(event, at);
         if !self.transfers.runs.is_empty() && !idled && !self.peer.spoke {
             return;
         }
@@ -252,11 +253,6 @@ impl Sender {
     fn end_run(&mut self, at: StackTime) {
         let is_in_flight = self.flight.outstanding() > 0;
         self.transfers.last_until(if is_in_flight { at } else { self.gone_on_at() });
-    }
-
-    /// When the open transfer was last seen to go on: its last send, or the last ACK of its data.
-    pub(crate) fn gone_on_at(&self) -> StackTime {
-        self.progress.at.max(self.sends.last)
     }
 
     /// The capture lacks what was sent from `since` on, up to offset `to`: it belongs to the open

@@ -85,7 +85,7 @@ pub(crate) const REORDERED: Share = Share(75, 100);
 /// For `sender/episodes`.
 pub(crate) const DUP_THRESH: Segments = Segments::new(3);
 
-/// Whether a timer of this length ran out in a `quiet` time. For `sender/repair`, `sender/timers`.
+/// Whether a timer of this length ran out in a `quiet` time. For `sender/edge`, `sender/repair`, `sender/timers`.
 pub(crate) fn ran_out(timer: i64, quiet: i64) -> bool {
     RAN_OUT.is_reached(quiet, timer)
 }
