@@ -61,7 +61,7 @@ fn what_never_ends_says_what_it_waits_for() {
 
 #[test]
 fn what_makes_no_sense_is_refused_with_what_to_write() {
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["--size", "1MB"], "--rtt"),
         (&["--size", "1MB", "--rtt", "fast"], "6ms"),
         (&["--size", "1MB", "--rtt", "1ms", "--initcwnd", "40..10"], "10..100"),
@@ -70,7 +70,8 @@ fn what_makes_no_sense_is_refused_with_what_to_write() {
         (&["--size", "1MB", "--rtt", "1ms", "--kernel", "7.9"], "6.18"),
         (&["--size", "1MB", "--rtt", "1ms", "--set", "path.colour=red"], "colour"),
         (&["--size", "1MB", "--rtt", "1..200", "--initcwnd", "1..100"], "10000"),
-        (&["no-such-scenario"], "slow-start"),
+        (&["no-such-scenario"], "tcpwhy lab list"),
+        (&["slowstart"], "`slow-start`"),
     ];
     for (args, said) in cases {
         let told = run(&[&["predict"], args].concat());
