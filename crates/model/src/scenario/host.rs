@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 
 use super::bucket::bucket;
 use super::error::ScenarioError;
+use super::host_changes;
 use super::keys::{DEVICE, HOST, ROUTE, SOCKET};
 use super::path;
 use super::plan::{Device, Egress, Host, Queue, Socket};
 use super::section::Section;
 use super::tree::{Node, Table, Value};
 
-/// Reads a host; its socket's options stand apart, for applications may change them.
+/// Reads a host; its socket's options stand apart, for applications may change them. `limit_ns` is the longest time of a
+/// run.
 pub(super) fn read<'n>(
     name: &str,
     node: Option<&'n Node>,
+    limit_ns: u64,
 ) -> Result<(Host, Option<&'n Node>), ScenarioError> {
     let section = Section::open(name, HOST, node)?;
     let host = Host {
@@ -23,6 +26,7 @@ pub(super) fn read<'n>(
         egress: egress(&section)?,
         device: device(&section)?,
         stack_to_tap_ns: section.figure("tap_delay")?,
+        changes: host_changes::read(&section, limit_ns)?,
     };
     Ok((host, section.node("socket")))
 }
@@ -61,7 +65,8 @@ pub(super) fn socket(layers: &[(String, Option<&Node>)]) -> Result<Socket, Scena
     })
 }
 
-fn sysctl(section: &Section<'_>) -> Result<BTreeMap<String, String>, ScenarioError> {
+/// Settings by their names, of a host or of a change of it.
+pub(super) fn sysctl(section: &Section<'_>) -> Result<BTreeMap<String, String>, ScenarioError> {
     let mut settings = BTreeMap::new();
     let Some(table) = table_of(section, "sysctl")? else { return Ok(settings) };
     flatten(section, "", table, &mut settings)?;

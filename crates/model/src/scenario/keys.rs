@@ -86,6 +86,24 @@ pub(super) const HOST: &[Key] = &[
         "0",
         "delay between its stack and its capture, each way; adds to the round trip",
     ),
+    key(
+        "changes",
+        List("list of tables: `at` and what changes"),
+        "",
+        "what changes at it while it runs",
+    ),
+];
+
+/// What a change of a host has.
+pub(super) const HOST_CHANGE: &[Key] = &[
+    key("at", Of(Time, 0, RUN), "", "when, after the first application started"),
+    key("sysctl", Table("names to values"), "", "settings, from then on"),
+    key(
+        "metrics",
+        Text("\"flush\""),
+        "",
+        "the kernel forgets its peers, as by `ip tcp_metrics flush`: thresholds, round trips, cookies of Fast Open",
+    ),
 ];
 
 pub(super) const SOCKET: &[Key] = &[
@@ -412,6 +430,7 @@ const TABLES: &[(&str, &[Key])] = &[
     ("`[client]` and `[server]`", HOST),
     ("`[client.socket]` and `[server.socket]`", SOCKET),
     ("`[client.device]` and `[server.device]`", DEVICE),
+    ("`[[client.changes]]` and `[[server.changes]]`", HOST_CHANGE),
     ("`[path]`", PATH),
     ("`[path.down]` and `[path.up]`", WAY),
     ("Token bucket", BUCKET),

@@ -14,6 +14,7 @@ mod bucket;
 mod error;
 pub mod expect;
 mod host;
+mod host_changes;
 mod keys;
 mod path;
 pub mod plan;
@@ -230,10 +231,10 @@ fn plan(
     node: &Node,
 ) -> Result<(Plan, Vec<String>), ScenarioError> {
     let top = Section::open("", keys::TOP, Some(node))?;
-    let (client, client_socket) = host::read("client", top.node("client"))?;
-    let (server, server_socket) = host::read("server", top.node("server"))?;
-    let taps_ns = 2 * (client.stack_to_tap_ns + server.stack_to_tap_ns);
     let limit_ns = top.figure("limit")?;
+    let (client, client_socket) = host::read("client", top.node("client"), limit_ns)?;
+    let (server, server_socket) = host::read("server", top.node("server"), limit_ns)?;
+    let taps_ns = 2 * (client.stack_to_tap_ns + server.stack_to_tap_ns);
     let path = path::read(top.node("path"), taps_ns)?;
     let (flows, names) = flows(&top, [client_socket, server_socket])?.into_iter().unzip();
     let plan = Plan {

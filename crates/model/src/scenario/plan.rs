@@ -62,6 +62,22 @@ pub struct Host {
     pub device: Option<Device>,
     /// Delay between its stack and its tap, each way: its capture is taken behind a distance.
     pub stack_to_tap_ns: u64,
+    /// What changes at it while it runs, in order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<HostChange>,
+}
+
+/// A change of a host at an instant.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostChange {
+    /// When, after the first application started.
+    pub at_ns: u64,
+    /// Settings as they are from then on ([`Host::sysctl`]).
+    pub sysctl: BTreeMap<String, String>,
+    /// Its kernel forgets what it remembers of all peers (`ip tcp_metrics flush`, ip-tcp_metrics(8)).
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub flush_metrics: bool,
 }
 
 /// A queueing discipline on a host's way out.

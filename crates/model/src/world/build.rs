@@ -91,6 +91,11 @@ impl World {
         for (index, change) in plan.path.changes.iter().enumerate() {
             world.events.plan(change.at_ns, Event::Change(index as u32));
         }
+        for (side, host) in [(Side::Client, &plan.client), (Side::Server, &plan.server)] {
+            for change in host.changes.iter().filter(|change| change.flush_metrics) {
+                world.events.plan(change.at_ns, Event::Forget(side));
+            }
+        }
         world.plan_cross(Side::Client);
         world.plan_cross(Side::Server);
         Ok(world)
@@ -115,7 +120,20 @@ fn check(plan: &Plan, [client, server]: [&Config; 2]) -> Result<(), KnobError> {
         let why = "the model keeps no ports, no orphans and no sockets in TIME-WAIT".to_owned();
         return Err(KnobError { name: "records.sockets".to_owned(), why });
     }
+    keeps_settings(plan)?;
     takes_time(plan)
+}
+
+/// Refuses settings that change while a run goes on: which of them a kernel looks up again for a connection that is
+/// open differs from one to the next.
+fn keeps_settings(plan: &Plan) -> Result<(), KnobError> {
+    for (name, host) in [("client", &plan.client), ("server", &plan.server)] {
+        if let Some(setting) = host.changes.iter().find_map(|change| change.sysctl.keys().next()) {
+            let why = format!("the model's hosts keep their settings, and {setting} is to change");
+            return Err(KnobError { name: format!("{name}.changes"), why });
+        }
+    }
+    Ok(())
 }
 
 /// Refuses what takes a kernel's queues of connections.

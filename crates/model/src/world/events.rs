@@ -23,6 +23,8 @@ pub(super) enum Event {
     App(u32, Side),
     /// The path changes.
     Change(u32),
+    /// A host forgets what it remembers of its peer.
+    Forget(Side),
     /// A driver waits no longer for more.
     Gathered(u32, Side),
     /// Something in a host's device.

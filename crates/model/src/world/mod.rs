@@ -196,6 +196,7 @@ impl World {
                     socket.on_mtu(now, mtu, seq, out);
                 });
             }
+            Event::Forget(side) => self.kept[side.index()] = None,
             Event::Change(index) => {
                 let change = self.plan.path.changes[index as usize].clone();
                 if let Some(down) = change.down {

@@ -401,6 +401,26 @@ fn a_threshold_is_kept_for_the_next_connection_if_that_is_asked_for() {
 }
 
 #[test]
+fn a_host_that_forgets_its_peer_keeps_no_threshold() {
+    let first_threshold = |at: &str| {
+        let scenario = format!(
+            "server.sysctl.net.ipv4.tcp_no_ssthresh_metrics_save = 0\n\
+             server.changes = [{{ at = \"{at}\", metrics = \"flush\" }}]\n\
+             path.rtt = \"20ms\"\npath.rate = \"100mbit\"\npath.down.loss = \"exact 60\"\n\
+             [application]\ndownload = \"400KB\"\nhead = \"43B\"\nconnections = 2\ngap = \"1s\""
+        );
+        let (outcome, trace) = run(&plan(&scenario), (6, 1));
+        assert!(outcome.done);
+        let mut samples = trace.samples.iter();
+        let second = samples.find(|s| s.connection == 1 && s.side == Side::Server);
+        second.map(|sample| sample.info.ssthresh)
+    };
+    assert_eq!(first_threshold("1s"), Some(crate::socket::INFINITE_SSTHRESH));
+    let kept = first_threshold("100ms").expect("a second connection");
+    assert!((20..60).contains(&kept), "{kept} packets: the first one ended behind the change");
+}
+
+#[test]
 fn on_short_round_trips_older_kernels_take_two_rounds_for_one_train() {
     // 5.10.262 in simulated time leaves slow start at 20 packets over 2 ms, in every packet alike.
     let threshold = |rtt: &str, version| {

@@ -126,6 +126,57 @@ fn applications_together_have_no_more_than_one_may_have() {
 }
 
 #[test]
+fn changes_of_a_host_are_told_where_they_are_wrong() {
+    let changes = |name: &str, changes: &str| {
+        let text = format!("limit = \"30s\"\n{name}.changes = [{changes}]\n{MINIMAL}");
+        Scenario::read("x", &text, &[]).expect_err(changes).to_string()
+    };
+    for (change, error) in [
+        (
+            "{ metrics = \"flush\" }",
+            "line 2, column 19: `server.changes`: a change needs `at`, as `at = \"2s\"`",
+        ),
+        ("{ at = 2 }", "`server.changes.at`: 2 has no unit; write it as \"6ms\""),
+        ("{ at = \"2s\" }", "`server.changes`: nothing changes at 2s; write `sysctl.net.ipv4.NAME"),
+        (
+            "{ at = \"1min\", metrics = \"flush\" }",
+            "`server.changes`: a change at 1min comes after the limit of 30s; raise `limit`",
+        ),
+        (
+            "{ at = \"2s\", metrics = \"flush\" }, { at = \"1s\", metrics = \"flush\" }",
+            "`server.changes`: a change at 1s cannot follow one at 2s; write them in order of `at`",
+        ),
+        (
+            "{ at = \"2s\", metrics = \"forget\" }",
+            "`server.changes.metrics`: `forget` is nothing that is done to them; write \"flush\"",
+        ),
+        (
+            "{ at = \"2s\", route.initcwnd = 30 }",
+            "`server.changes`: `route` stays as it is while a run goes on; what changes is `sysctl` and `metrics`",
+        ),
+        (
+            "{ at = \"2s\", sysctls = 1 }",
+            "`server.changes` has no key `sysctls`; did you mean `sysctl`?",
+        ),
+        (
+            "{ at = \"2s\", sysctl.kernel.panic = 1 }",
+            "`server.changes.sysctl.kernel.panic` cannot be set: only names below `net.` belong",
+        ),
+        (
+            "{ at = \"2s\", sysctl.net.ipv4.tcp_mem = 1 }",
+            "`server.changes.sysctl.net.ipv4.tcp_mem` holds for the whole machine",
+        ),
+    ] {
+        let said = changes("server", change);
+        assert!(said.contains(error), "{change}: {said}");
+    }
+    let said = changes("client", "{ metrics = \"flush\" }");
+    assert!(said.contains("`client.changes`"), "{said}");
+    let said = super::said("client.changes.at = \"2s\"");
+    assert!(said.contains("`client.changes` is a list: write it in brackets"), "{said}");
+}
+
+#[test]
 fn looks_at_sockets_and_what_stays_open_are_told_where_they_are_wrong() {
     let said = |text: &str| Scenario::read("x", text, &[]).expect_err(text).to_string();
     for (lines, error) in [

@@ -6,7 +6,7 @@ mod random;
 
 use tcpwhy_model::scenario::Scenario;
 use tcpwhy_model::scenario::plan::{
-    Cross, Egress, Loss, Overhead, Plan, Queue, Socket, Step, TokenBucket,
+    Cross, Egress, HostChange, Loss, Overhead, Plan, Queue, Socket, Step, TokenBucket,
 };
 
 const MINIMAL: &str = "[application]\ndownload = \"512KiB\"\n";
@@ -198,6 +198,32 @@ fn changes_start_from_the_path_as_it_is_then() {
     let down = second.down.as_ref().expect("it changes");
     assert_eq!((down.rate, &down.loss), (5_000_000, &Loss::Random(1_000_000)));
     assert_eq!(second.up, None, "the other way goes on");
+}
+
+#[test]
+fn a_host_changes_its_settings_and_forgets_its_peers() {
+    let plan = only(
+        r#"
+        [[server.changes]]
+        at = "1s"
+        sysctl.net.ipv4.tcp_sack = 0
+        [[server.changes]]
+        at = "1s"
+        metrics = "flush"
+        [application]
+        download = "1MB"
+        "#,
+    );
+    let settings = [("net.ipv4.tcp_sack".to_owned(), "0".to_owned())];
+    let change = HostChange { at_ns: 1_000_000_000, ..HostChange::default() };
+    assert_eq!(
+        plan.server.changes,
+        [
+            HostChange { sysctl: settings.into(), ..change.clone() },
+            HostChange { flush_metrics: true, ..change },
+        ]
+    );
+    assert_eq!(plan.client.changes, []);
 }
 
 #[test]
