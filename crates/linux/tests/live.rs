@@ -12,7 +12,9 @@ use serde_json::Value;
 use tcpwhy_linux::lab::backend::{Backend as _, LabError, Manifest};
 use tcpwhy_linux::lab::folder;
 use tcpwhy_linux::lab::live::Live;
-use tcpwhy_model::scenario::plan::{Change, Egress, Loss, Queue, Step, TokenBucket, Way};
+use tcpwhy_model::scenario::plan::{
+    Change, Egress, HostChange, Loss, Queue, Step, TokenBucket, Way,
+};
 
 /// Bytes of the server's data between pauses of 2 ms, as they came to its tap.
 fn bursts(packets: &[Value]) -> Vec<u64> {
@@ -328,6 +330,20 @@ fn what_cannot_be_done_is_said_before_anything_starts() {
         plan.client.sysctl.insert("net.ipv4.tcp_magic".to_owned(), "1".to_owned());
     });
     assert!(refusal.why.contains("no such setting"), "{refusal}");
+    let changed = |name: &str, value: &str| HostChange {
+        sysctl: [(name.to_owned(), value.to_owned())].into(),
+        ..HostChange::default()
+    };
+    let refusal = ask(&|plan| {
+        plan.client.changes = vec![changed("net.ipv4.tcp_sack", "0")];
+        plan.server.changes = vec![changed("net.ipv4.tcp_fastopen_key", "secret")];
+    });
+    assert_eq!(refusal.what, "`server.changes`: net.ipv4.tcp_fastopen_key = \"secret\"");
+    assert!(refusal.why.contains("does not take \"secret\""), "{refusal}");
+    let refusal = ask(&|plan| plan.client.changes = vec![changed("net.ipv4.tcp_magic", "1")]);
+    assert!(refusal.why.contains("no such setting"), "{refusal}");
+    let refusal = ask(&|plan| plan.client.changes = vec![changed("kernel.panic", "1")]);
+    assert_eq!(refusal.what, "`client.sysctl` kernel.panic");
     let refusal = ask(&|plan| {
         plan.client.route.insert("initcwnd".to_owned(), "many".to_owned());
     });

@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod backend;
+mod changing;
 mod complain;
 pub mod folder;
 pub(crate) mod init;

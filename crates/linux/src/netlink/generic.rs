@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::io;
 
-use super::message::{attribute, number, put};
+use super::message::{Request, attribute, number, put};
 use super::{Answer, Netlink};
 
 /// A line to one of them.
@@ -23,6 +23,11 @@ impl Generic {
         let facts = answer.get(GENERIC_HEAD..).unwrap_or_default();
         let family = attribute(facts, CTRL_ATTR_FAMILY_ID).and_then(|value| number(value, 0, 2));
         Ok(family.map(|family| Self { netlink, family: family as u16 }))
+    }
+
+    /// Carries a command without attributes out.
+    pub(crate) fn carry_out(&mut self, command: u8) -> io::Result<()> {
+        self.netlink.carry_out(&Request::new(self.family, 0, &head(command)))
     }
 
     /// [`Netlink::gather`] by a command and its attributes; `each` gets the attributes of an answer.

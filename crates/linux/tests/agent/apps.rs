@@ -2,9 +2,11 @@
 
 use std::net::TcpListener;
 use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tcpwhy_model::scenario::plan::{Accept, Flow, Socket, Step};
+use tcpwhy_model::scenario::plan::{Accept, Flow, Host, HostChange, Plan, Socket, Step};
 
 use crate::space::{Agent, download, inside, lines, plan, play, port};
 
@@ -129,6 +131,42 @@ fn with_fast_open_the_second_connection_carries_data_in_its_syn() {
             .filter(|line| line["who"] == "client" && line["step"] == "tcp_info")
             .map(|line| line["tcp_info"]["options"].as_u64().expect("bits") & SYN_DATA);
         assert_eq!(options.collect::<Vec<_>>(), [0, SYN_DATA]);
+    });
+}
+
+#[test]
+fn a_host_changes_and_forgets_its_peers_at_its_time() {
+    inside(|folder| {
+        play(folder, download(8080, 200_000), "127.0.0.1");
+        let remembered = || {
+            let told = Command::new("ip").args(["tcp_metrics", "show"]).output();
+            let told = told.expect("iproute2 is installed").stdout;
+            String::from_utf8_lossy(&told).contains("127.0.0.1")
+        };
+        assert!(remembered());
+        let sysctl = |value: &str| [("net.ipv4.tcp_sack".to_owned(), value.to_owned())].into();
+        let changes = vec![
+            HostChange { sysctl: sysctl("0"), flush_metrics: true, ..HostChange::default() },
+            // Long after the agent is told to end.
+            HostChange { at_ns: 3_600_000_000_000, sysctl: sysctl("1"), flush_metrics: false },
+        ];
+        let server = Host { changes, ..Host::default() };
+        let plan = Plan { server, ..Plan::default() };
+        let path = folder.join("changes.json");
+        std::fs::write(&path, serde_json::to_vec(&plan).expect("JSON")).expect("a folder");
+        let path = path.display().to_string();
+        let sack = || std::fs::read_to_string("/proc/sys/net/ipv4/tcp_sack").expect("a setting");
+        // The client's host does not change.
+        Agent::ready(&["changes", "--plan", &path, "--side", "client"]).output();
+        assert!(remembered() && sack().trim() == "1");
+        let agent = Agent::ready(&["changes", "--plan", &path, "--side", "server"]);
+        let late = Instant::now() + Duration::from_secs(10);
+        while remembered() && Instant::now() < late {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        agent.stop();
+        assert!(!remembered(), "it was told to forget");
+        assert_eq!(sack().trim(), "0");
     });
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tcpwhy_linux::lab::backend::{Backend as _, LabError};
 use tcpwhy_linux::lab::uml::{Uml, cache, kernels};
-use tcpwhy_model::scenario::plan::{Loss, Plan, Step};
+use tcpwhy_model::scenario::plan::{HostChange, Loss, Plan, Step};
 
 use crate::packets::Packet;
 use crate::run::{MS, Run, down, download, uml};
@@ -118,6 +118,16 @@ fn what_fails_inside_is_told_outside_and_leaves_nothing_running() {
     let folder = tempfile::tempdir().unwrap();
     let error = uml.run(&plan, folder.path()).expect_err("no such setting").to_string();
     assert!(error.contains("no setting `net.ipv4.tcp_no_such_thing`"), "{error}");
+
+    let mut plan = download();
+    let sysctl = [("net.ipv4.tcp_no_such_thing".to_owned(), "1".to_owned())].into();
+    plan.server.changes = vec![HostChange { sysctl, ..HostChange::default() }];
+    let folder = tempfile::tempdir().unwrap();
+    let error = uml.run(&plan, folder.path()).expect_err("no such setting").to_string();
+    assert!(
+        error.contains("what changes the server failed: this kernel has no setting"),
+        "{error}"
+    );
 
     let folder = tempfile::tempdir().unwrap();
     let late = uml.within(Duration::ZERO).run(&download(), folder.path());

@@ -7,6 +7,7 @@
 //! (standard error says which), 2 usage.
 
 mod app;
+mod changes;
 mod flood;
 mod log;
 mod looks;
@@ -16,7 +17,7 @@ mod steps;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -77,6 +78,8 @@ enum What {
     TcpInfo(TcpInfo),
     /// Looks at the states of all sockets, at given times.
     Sockets(looks::Asked),
+    /// Changes the host, at the times of a plan.
+    Changes(changes::Asked),
     /// Prints the counters of this network namespace, or how much they have grown.
     Counters(CountersOf),
     /// Prints how `CLOCK_MONOTONIC` maps to `CLOCK_REALTIME`.
@@ -190,6 +193,7 @@ impl Asked {
             What::Trace(trace) => trace.carry_out(&stop),
             What::TcpInfo(tcp_info) => tcp_info.carry_out(&stop),
             What::Sockets(asked) => looks::run(&asked, &stop, ready),
+            What::Changes(asked) => changes::run(&asked, &stop, ready),
             What::Counters(counters) => counters.carry_out(),
             What::Clock => {
                 let map = ClockMap::of(Clock::Monotonic);
@@ -205,11 +209,7 @@ impl Asked {
 
 impl App {
     fn carry_out(self, stop: Stop) -> Result<(), String> {
-        let name = self.plan.display();
-        let text = std::fs::read_to_string(&self.plan)
-            .map_err(|e| format!("cannot read the plan {name}: {e}"))?;
-        let plan: Plan = serde_json::from_str(&text)
-            .map_err(|e| format!("cannot understand the plan {name}: {e}"))?;
+        let plan = read_plan(&self.plan)?;
         sys::name_process(match self.side {
             Side::Server => c"server",
             Side::Client => c"client",
@@ -309,6 +309,13 @@ impl CountersOf {
             .map_err(|e| format!("cannot understand the earlier counters {name}: {e}"))?;
         print_json(&now.since(&earlier))
     }
+}
+
+fn read_plan(path: &Path) -> Result<Plan, String> {
+    let name = path.display();
+    let text =
+        std::fs::read_to_string(path).map_err(|e| format!("cannot read the plan {name}: {e}"))?;
+    serde_json::from_str(&text).map_err(|e| format!("cannot understand the plan {name}: {e}"))
 }
 
 fn print_json(value: &impl serde::Serialize) -> Result<(), String> {

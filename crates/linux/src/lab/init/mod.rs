@@ -26,7 +26,9 @@ use serde::{Deserialize, Serialize};
 use tcpwhy_model::scenario::plan::Plan;
 
 use self::paths::Paths;
-use self::processes::{Process, application, capture, looks, tcp_info, tcp_info_of, trace};
+use self::processes::{
+    Process, application, capture, changes, looks, tcp_info, tcp_info_of, trace,
+};
 use crate::lab::complain::complain;
 use crate::lab::folder;
 use crate::lab::layout::Layout;
@@ -136,7 +138,7 @@ fn carry_out(report: &mut Report) -> Result<(), String> {
     }
 }
 
-/// Starts the applications, and the looks at their sockets; whether each stays until it is told to end.
+/// Starts the applications, the looks at their sockets, and what changes their hosts; whether each stays until it is told to end.
 fn applications(
     plan: &Plan,
     layout: &Layout,
@@ -152,6 +154,10 @@ fn applications(
         }
         if !plan.records.sockets_at_ns.is_empty() {
             applications.push((paths.within(node, || looks(plan, side))??, false));
+        }
+        let host = if side == "server" { &plan.server } else { &plan.client };
+        if !host.changes.is_empty() {
+            applications.push((paths.within(node, || changes(side))??, true));
         }
     }
     Ok(applications)

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 
 use tcpwhy_model::scenario::plan::Plan;
 
@@ -12,6 +11,7 @@ use super::fate::Judge;
 use super::links::{self, metrics};
 use super::queues;
 use super::system;
+use crate::lab::changing::set;
 use crate::lab::layout::{Fate, Layout, Port, Setting, Timed};
 use crate::netlink::Netlink;
 use crate::record::counters::Counters;
@@ -177,15 +177,6 @@ fn ports(layout: &Layout, k: usize) -> Result<(), String> {
         links::route(&mut netlink, client, toward, &metrics).map_err(error)?;
     }
     Ok(())
-}
-
-/// Sets a sysctl of the namespace this is called in.
-fn set(name: &str, value: &str) -> Result<(), String> {
-    let path = PathBuf::from("/proc/sys").join(name.replace('.', "/"));
-    fs::write(&path, value).map_err(|e| match e.kind() {
-        io::ErrorKind::NotFound => format!("this kernel has no setting `{name}`"),
-        _ => format!("cannot set `{name}` to `{value}`: {e}"),
-    })
 }
 
 /// Nothing speaks on the links but what the run asks for.

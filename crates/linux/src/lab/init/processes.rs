@@ -73,6 +73,13 @@ pub(super) fn looks(plan: &Plan, host: &str) -> Result<Process, String> {
     Process::start(format!("the looks at the sockets of the {host}"), words)
 }
 
+/// Changes a host while the run goes on.
+pub(super) fn changes(host: &str) -> Result<Process, String> {
+    let mut words = words(&["changes", "--side", host, "--start", &START_NS.to_string()]);
+    words.extend(["--plan".to_owned(), format!("/{}", folder::PLAN)]);
+    Process::start(format!("what changes the {host}"), words)
+}
+
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }

@@ -13,7 +13,7 @@
 //! - [`emulate`] is the path as arithmetic, [`pump`] carries it out, [`journal`] writes it down;
 //! - [`setup`] says what makes a namespace a host of the plan, [`stage`] does it;
 //! - [`netem`] is the same path with the kernel's own parts; [`between`] is either;
-//! - [`run`] is the order of things, [`programs`] the applications and recorders in it.
+//! - [`run`] is the order of things, [`players`] who plays in it, [`programs`] how they and recorders are started.
 
 mod between;
 mod clock;
@@ -24,6 +24,7 @@ mod keeper;
 mod lateness;
 mod netem;
 mod packet;
+mod players;
 mod programs;
 mod pump;
 mod records;
@@ -246,7 +247,9 @@ fn impossible(plan: &Plan) -> Option<[String; 3]> {
     }
     let hosts = [("client", &plan.client), ("server", &plan.server)];
     for (name, host) in hosts {
-        if let Some(setting) = host.sysctl.keys().find(|name| !setup::is_setting(name)) {
+        let later = host.changes.iter().flat_map(|change| change.sysctl.keys());
+        if let Some(setting) = host.sysctl.keys().chain(later).find(|name| !setup::is_setting(name))
+        {
             return Some([
                 format!("`{name}.sysctl` {setting}"),
                 "only settings below `net.` belong to a host of the lab".to_owned(),

@@ -20,12 +20,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tcpwhy_model::scenario::plan::{Flow, Host, Plan};
+use tcpwhy_model::scenario::plan::{Host, Plan};
 
 use super::between::Between;
 use super::clock::Clocks;
 use super::journal::Tap;
 use super::netem;
+use super::players::{self, Player};
 use super::programs::{Again, LOOK, Program, one_line};
 use super::pump::End;
 use super::records::{HostCounters, client_ports, join_tcp_info, keep_own_events, tcp_info_of};
@@ -89,7 +90,13 @@ fn perform(again: &Again, words: &[OsString]) -> Result<Report, Trouble> {
     Ok(match task {
         Some("run") => Report::Done(Box::new(run.play(ends)?)),
         Some("hold") => return Err(run.hold(ends)),
-        _ => Report::Possible,
+        _ => {
+            // These hosts are for the check alone: what changes later may change at once.
+            for node in HOSTS {
+                run.stage.carry_out(node, &setup::changes(&plan, node))?;
+            }
+            Report::Possible
+        }
     })
 }
 
@@ -266,19 +273,19 @@ impl Run<'_> {
         manifest: &mut Manifest,
     ) -> Result<(), Trouble> {
         let (clocks, now) = (Clocks::new(), sys::monotonic_ns());
-        let started = self.plan.flows.len() + self.looked_at().len();
-        let origin = now + START_NS + START_NS_PER_FLOW * started as u64;
-        let mut players = Vec::new();
-        for side in ["server", "client"] {
-            for flow in 0..self.plan.flows.len() {
-                players.push(self.application(side, flow, clocks.real(origin))?);
+        let all = |start| players::groups(self.plan, self.folder, start);
+        let count = all(0).iter().map(Vec::len).sum::<usize>();
+        let origin = now + START_NS + START_NS_PER_PLAYER * count as u64;
+        let (mut players, mut staying) = (Vec::new(), Vec::new());
+        for group in all(clocks.real(origin)) {
+            for Player { node, name, words, stays } in group {
+                if stays {
+                    staying.push(players.len());
+                }
+                players.push(self.start(node, name, APPLICATION_PRIORITY, &words)?);
             }
             players.iter_mut().try_for_each(Program::wait_ready)?;
         }
-        for node in self.looked_at() {
-            players.push(self.looks(*node, clocks.real(origin))?);
-        }
-        players.iter_mut().try_for_each(Program::wait_ready)?;
         between.begin(origin);
         if sys::monotonic_ns() > origin {
             manifest.distrust(
@@ -287,11 +294,6 @@ impl Run<'_> {
                     .to_owned(),
             );
         }
-        // Servers are the first of the players, clients come behind them.
-        let flows = &self.plan.flows;
-        let ends = flows.iter().map(Flow::server_stays).chain(flows.iter().map(Flow::client_stays));
-        let staying: Vec<usize> =
-            ends.enumerate().filter(|(_, stays)| *stays).map(|(at, _)| at).collect();
         self.wait_for(&mut players, &staying, recorders, between)?;
         for at in staying {
             match players[at].stop() {
@@ -300,43 +302,6 @@ impl Run<'_> {
             }
         }
         Ok(())
-    }
-
-    fn application(&self, side: &str, flow: usize, start: u64) -> Result<Program, Trouble> {
-        let node = if side == "server" { Node::Server } else { Node::Client };
-        let (plan, log) = (folder::PLAN, folder::APPLICATIONS);
-        let mut words = words(["app", "--side", side, "--plan"]);
-        words.push(self.folder.join(plan).into_os_string());
-        words.push("--log".into());
-        words.push(self.folder.join(log).into_os_string());
-        let address = Node::Server.address(self.plan.ipv6);
-        for (name, value) in [
-            ("--flow", flow.to_string()),
-            ("--start", start.to_string()),
-            ("--address", address.to_string()),
-        ] {
-            words.extend([name.into(), value.into()]);
-        }
-        let name = format!("the {side} of flow {flow}");
-        self.start(node, name, APPLICATION_PRIORITY, &words)
-    }
-
-    /// The hosts whose sockets are looked at.
-    fn looked_at(&self) -> &[Node] {
-        if self.plan.records.sockets_at_ns.is_empty() { &[] } else { &HOSTS }
-    }
-
-    /// The looks at the sockets of a host.
-    fn looks(&self, node: Node, start: u64) -> Result<Program, Trouble> {
-        let mut words = words(["sockets", "--start", &start.to_string()]);
-        for at in &self.plan.records.sockets_at_ns {
-            words.extend(["--at".into(), at.to_string().into()]);
-        }
-        words.push("--output".into());
-        let file = folder::SOCKETS[usize::from(node == Node::Server)];
-        words.push(self.folder.join(file).into_os_string());
-        let name = format!("the looks at the sockets of the {}", node.name());
-        self.start(node, name, APPLICATION_PRIORITY, &words)
     }
 
     /// Waits until all applications but those that stay are done; the first failure of anything is the end.
@@ -353,7 +318,7 @@ impl Run<'_> {
         while done.contains(&false) {
             for (player, done) in players.iter_mut().zip(&mut done) {
                 match player.ended() {
-                    Some(status) if !*done && !status.success() => return Err(failed(player)),
+                    Some(status) if !status.success() => return Err(failed(player)),
                     Some(_) => *done = true,
                     None => {}
                 }
@@ -463,7 +428,7 @@ const TRACE: &str = "the record of the kernel's tracepoints";
 
 /// Ours: programs of a debug build start in 10 ms each.
 const START_NS: u64 = 200_000_000;
-const START_NS_PER_FLOW: u64 = 20_000_000;
+const START_NS_PER_PLAYER: u64 = 10_000_000;
 
 /// Ours: applications keep the limit themselves; this is for those that cannot.
 const LIMIT_GRACE: Duration = Duration::from_secs(2);

@@ -34,6 +34,14 @@ impl Node {
         }
     }
 
+    /// What a plan says of it, if it is a host; of a router, what it says of the host behind it.
+    pub(super) const fn host(self, plan: &Plan) -> &Host {
+        match self {
+            Self::Client | Self::Far => &plan.client,
+            Self::Server | Self::Near => &plan.server,
+        }
+    }
+
     /// Its addresses, from the ranges set aside for documentation (RFC 5737, RFC 3849): whatever
     /// leaked out of a lab would reach nobody.
     pub const fn address(self, ipv6: bool) -> IpAddr {
@@ -71,6 +79,8 @@ pub enum Deed {
     Run(Vec<String>),
     /// Has an interface neither cut nor join segments for its stack (TSO, GSO, GRO).
     PlainSegments(&'static str),
+    /// Has the kernel forget what it remembers of peers.
+    ForgetPeers,
 }
 
 impl Act {
@@ -105,10 +115,8 @@ pub fn is_setting(name: &str) -> bool {
 
 /// Turns a namespace into a host: settings first, then its interface, which is there already.
 pub fn host(plan: &Plan, node: Node) -> Vec<Act> {
-    let (host, peer) = match node {
-        Node::Client => (&plan.client, Node::Server),
-        _ => (&plan.server, Node::Client),
-    };
+    let host = node.host(plan);
+    let peer = if node == Node::Client { Node::Server } else { Node::Client };
     let device = node.name();
     let mut acts = quiet(plan.ipv6);
     acts.extend(host.sysctl.iter().map(|(name, value)| Act {
@@ -128,6 +136,23 @@ pub fn host(plan: &Plan, node: Node) -> Vec<Act> {
     }
     acts.extend(metrics(plan, node, host, peer));
     acts.extend(egress(device, host));
+    acts
+}
+
+/// All that will change at a host while a run goes on, to try whether it can.
+pub(super) fn changes(plan: &Plan, node: Node) -> Vec<Act> {
+    let name = node.name();
+    let mut acts = Vec::new();
+    for change in &node.host(plan).changes {
+        acts.extend(change.sysctl.iter().map(|(setting, value)| {
+            let blame = format!("`{name}.changes`: {setting} = \"{value}\"");
+            Act::need(Deed::Sysctl(setting.clone(), value.clone())).because(blame)
+        }));
+        if change.flush_metrics {
+            let blame = format!("`{name}.changes`: metrics = \"flush\"");
+            acts.push(Act::need(Deed::ForgetPeers).because(blame));
+        }
+    }
     acts
 }
 
@@ -259,6 +284,8 @@ const DEVICE_QUEUE: u32 = 10_000;
 
 #[cfg(test)]
 mod tests {
+    use tcpwhy_model::scenario::plan::HostChange;
+
     use super::*;
 
     fn lines(acts: &[Act]) -> Vec<String> {
@@ -269,6 +296,7 @@ mod tests {
                 }
                 Deed::Run(words) => words.join(" "),
                 Deed::PlainSegments(device) => format!("{device} plain"),
+                Deed::ForgetPeers => "forget".to_owned(),
             })
             .collect()
     }
@@ -312,6 +340,27 @@ mod tests {
                 "`server.route` initcwnd = \"30\"",
             ]
         );
+    }
+
+    #[test]
+    fn what_changes_later_is_tried_in_order() {
+        let mut plan = Plan::default();
+        let sysctl = [("net.ipv4.tcp_sack".to_owned(), "0".to_owned())].into();
+        plan.client.changes = vec![
+            HostChange { at_ns: 1, flush_metrics: true, ..HostChange::default() },
+            HostChange { at_ns: 2, sysctl, flush_metrics: false },
+        ];
+        let acts = changes(&plan, Node::Client);
+        assert_eq!(lines(&acts), ["forget", "net.ipv4.tcp_sack=0"]);
+        let blamed: Vec<String> = acts.into_iter().filter_map(|act| act.blame).collect();
+        assert_eq!(
+            blamed,
+            [
+                "`client.changes`: metrics = \"flush\"",
+                "`client.changes`: net.ipv4.tcp_sack = \"0\"",
+            ]
+        );
+        assert_eq!(changes(&plan, Node::Server), []);
     }
 
     #[test]

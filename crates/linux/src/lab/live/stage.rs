@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::setup::{Act, Deed, Node, is_setting};
 use super::sys::{self, Own};
+use crate::lab::changing::forget_peers;
 
 /// Why nothing could be built, or what is to be told to whoever asked.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, thiserror::Error)]
@@ -135,6 +136,15 @@ fn carry_out(act: &Act) -> Result<(), Trouble> {
             done => done,
         },
         Deed::Run(words) => run(act, words),
+        Deed::ForgetPeers => forget_peers().map_err(|error| Trouble::Refused {
+            what: act.blame.clone().unwrap_or_else(|| "to flush tcp_metrics".to_owned()),
+            why: format!("the kernel refuses ({error})"),
+            instead: match error.kind() {
+                io::ErrorKind::PermissionDenied => "run it as root, or use --backend uml",
+                _ => "use --backend uml",
+            }
+            .to_owned(),
+        }),
         Deed::PlainSegments(device) => {
             sys::plain_segments(device).map_err(|error| Trouble::Missing {
                 doing: format!("turn the offloads of {device} off"),

@@ -57,25 +57,20 @@ pub(super) fn plan(plan: &Plan) -> Result<(), Doubt> {
 }
 
 fn host(name: &str, host: &Host) -> Result<(), Doubt> {
-    if let Some(setting) = host.sysctl.keys().find(|k| !is_setting(k)) {
+    let later = host.changes.iter().flat_map(|change| &change.sysctl);
+    let settings = || host.sysctl.iter().chain(later.clone());
+    if let Some((setting, _)) = settings().find(|(name, _)| !is_setting(name)) {
         let why = "only settings of a network namespace, which begin with `net.`, are a host's own";
         return Err(Doubt::new(format!("`{name}.sysctl.\"{setting}\"`"), why, "leave it out"));
     }
     metrics(&host.route)
         .map_err(|why| Doubt::new(format!("`{name}.route`"), why, "use a metric of ip-route(8)"))?;
-    let controls = [
-        ("route.congctl", host.route.get("congctl")),
-        (
-            "sysctl.\"net.ipv4.tcp_congestion_control\"",
-            host.sysctl.get("net.ipv4.tcp_congestion_control"),
-        ),
-    ];
-    for (place, control) in controls {
-        if let Some(control) = control {
-            known(&format!("`{name}.{place}`"), control.trim().trim_start_matches("lock "))?;
-        }
-    }
-    Ok(())
+    let on_route = host.route.get("congctl").map(|control| ("route.congctl", control));
+    let set = settings().filter(|(name, _)| *name == CONGESTION);
+    let set = set.map(|(_, control)| ("sysctl.\"net.ipv4.tcp_congestion_control\"", control));
+    on_route.into_iter().chain(set).try_for_each(|(place, control)| {
+        known(&format!("`{name}.{place}`"), control.trim().trim_start_matches("lock "))
+    })
 }
 
 /// A name below `net.` that leads nowhere else.
@@ -118,6 +113,8 @@ fn steps(list: &[Step]) -> usize {
         })
         .fold(0, usize::saturating_add)
 }
+
+const CONGESTION: &str = "net.ipv4.tcp_congestion_control";
 
 /// Congestion controls of `scripts/kernel/config`.
 const CONTROLS: [&str; 17] = [
