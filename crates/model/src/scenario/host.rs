@@ -26,6 +26,7 @@ pub(super) fn read<'n>(
         egress: egress(&section)?,
         device: device(&section)?,
         stack_to_tap_ns: section.figure("tap_delay")?,
+        second_nic: section.switch("second_nic")?,
         changes: host_changes::read(&section, limit_ns)?,
     };
     Ok((host, section.node("socket")))

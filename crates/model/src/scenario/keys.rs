@@ -87,6 +87,12 @@ pub(super) const HOST: &[Key] = &[
         "delay between its stack and its capture, each way; adds to the round trip",
     ),
     key(
+        "second_nic",
+        Switch,
+        "false",
+        "a second interface, which the route to the peer leaves by; what the peer sends arrives by the first",
+    ),
+    key(
         "changes",
         List("list of tables: `at` and what changes"),
         "",

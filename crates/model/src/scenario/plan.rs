@@ -62,6 +62,10 @@ pub struct Host {
     pub device: Option<Device>,
     /// Delay between its stack and its tap, each way: its capture is taken behind a distance.
     pub stack_to_tap_ns: u64,
+    /// It has a second interface: all that it sends leaves by that one, and what comes from the peer arrives by the
+    /// first, which has the address.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub second_nic: bool,
     /// What changes at it while it runs, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<HostChange>,

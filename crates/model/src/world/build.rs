@@ -120,8 +120,18 @@ fn check(plan: &Plan, [client, server]: [&Config; 2]) -> Result<(), KnobError> {
         let why = "the model keeps no ports, no orphans and no sockets in TIME-WAIT".to_owned();
         return Err(KnobError { name: "records.sockets".to_owned(), why });
     }
+    has_one_way_out(plan)?;
     keeps_settings(plan)?;
     takes_time(plan)
+}
+
+/// Refuses what takes a kernel's table of routes.
+fn has_one_way_out(plan: &Plan) -> Result<(), KnobError> {
+    let hosts = [("client", &plan.client), ("server", &plan.server)];
+    hosts.into_iter().find(|(_, host)| host.second_nic).map_or(Ok(()), |(name, _)| {
+        let why = "the model's hosts have one interface, and no filter of reverse paths".to_owned();
+        Err(KnobError { name: format!("{name}.second_nic"), why })
+    })
 }
 
 /// Refuses settings that change while a run goes on: which of them a kernel looks up again for a connection that is

@@ -63,6 +63,7 @@ fn everything_about_the_hosts_reaches_the_plan() {
         route = { initcwnd = 100, congctl = "reno", quickack = true, cwnd = "lock 30" }
         egress = { rate = "8mbit", burst = "3028B", queue = "60kB" }
         offload = true
+        second_nic = true
         [server.socket]
         sndbuf = "16KiB"
         max_pacing = "10MB/s"
@@ -80,6 +81,7 @@ fn everything_about_the_hosts_reaches_the_plan() {
     let bucket = TokenBucket { rate: 8_000_000, burst: 3028, queue: 60_000 };
     assert_eq!(plan.server.egress, Some(Egress::TokenBucket(bucket)));
     assert!(plan.server.offload && !plan.client.offload);
+    assert!(plan.server.second_nic && !plan.client.second_nic);
     let socket = Socket {
         sndbuf: Some(16_384),
         max_pacing: Some(10_000_000),

@@ -65,11 +65,13 @@ pub(super) fn put_loopback_up(netlink: &mut Netlink) -> io::Result<()> {
     netlink.carry_out(&Request::new(RTM_NEWLINK, 0, &link_head(system::index("lo")?, IFF_UP)))
 }
 
-/// Adds a route to the network of number `net` through the neighbour at the end of `port`.
+/// Adds a route to the network of number `net` through the neighbour at the end of `port`; what is sent by it is from
+/// `source`, if that is another port.
 pub(super) fn route(
     netlink: &mut Netlink,
     net: u8,
     (port, via): (&Port, &Port),
+    source: Option<&Port>,
     metrics: &[Metric],
 ) -> io::Result<()> {
     for (ipv6, prefix) in [(false, 24), (true, 64)] {
@@ -81,6 +83,9 @@ pub(super) fn route(
             .attribute(RTA_DST, &octets(network.address(ipv6)))
             .attribute(RTA_GATEWAY, &octets(via.address(ipv6)))
             .number(RTA_OIF, system::index(&port.device)?);
+        if let Some(source) = source {
+            request.attribute(RTA_PREFSRC, &octets(source.address(ipv6)));
+        }
         if !metrics.is_empty() {
             request.nest(RTA_METRICS, &[], |r| {
                 for metric in metrics {
@@ -238,6 +243,7 @@ const NUD_PERMANENT: u16 = 0x80;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
+const RTA_PREFSRC: u16 = 7;
 const RTA_METRICS: u16 = 8;
 const RTAX_LOCK: u16 = 1;
 const RTAX_FEATURE_ECN: u32 = 1;

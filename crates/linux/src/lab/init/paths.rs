@@ -44,7 +44,9 @@ impl Paths {
                 set(name, value).map_err(|e| format!("{}: {e}", node.name))?;
             }
         }
-        for (k, link) in layout.links.iter().enumerate() {
+        let links = || layout.links.iter().enumerate();
+        let all = || links().chain(layout.ways_out.iter().map(|(k, link)| (*k, link)));
+        for (k, link) in all() {
             let there = &paths.networks[k + 1];
             paths
                 .within(k, || {
@@ -57,7 +59,7 @@ impl Paths {
         for k in 0..layout.nodes.len() {
             paths.within(k, || ports(layout, k))??;
         }
-        for (k, link) in layout.links.iter().enumerate() {
+        for (k, link) in all() {
             paths.settings(k, &link.near)?;
             paths.settings(k + 1, &link.far)?;
         }
@@ -161,20 +163,28 @@ fn ports(layout: &Layout, k: usize) -> Result<(), String> {
     let error = |e: io::Error| format!("cannot configure the devices of {}: {e}", node.name);
     let mut netlink = Netlink::open_for_changes().map_err(error)?;
     links::put_loopback_up(&mut netlink).map_err(error)?;
-    let toward_server = k.checked_sub(1).map(|k| (&layout.links[k].far, &layout.links[k].near));
-    let toward_client = layout.links.get(k).map(|l| (&l.near, &l.far));
-    for (port, peer) in toward_server.into_iter().chain(toward_client) {
+    let (before, behind) = (k.checked_sub(1), k);
+    let toward_server = before.map(|k| (&layout.links[k].far, &layout.links[k].near));
+    let toward_client = layout.links.get(behind).map(|l| (&l.near, &l.far));
+    let second_before = before.and_then(|k| layout.ways_out.get(&k)).map(|l| (&l.far, &l.near));
+    let second_behind = layout.ways_out.get(&behind).map(|l| (&l.near, &l.far));
+    let ports = [toward_server, toward_client, second_before, second_behind];
+    for (port, peer) in ports.into_iter().flatten() {
         links::put_up(&mut netlink, port, peer).map_err(error)?;
     }
     let metrics = metrics(&node.route).map_err(|e| format!("route of {}: {e}", node.name))?;
     let (server, client) =
         (layout.links[0].near.net, layout.links[layout.links.len() - 1].near.net);
-    // What is next to a node it reaches without a route.
-    if let Some(toward) = toward_server.filter(|(port, _)| port.net != server) {
-        links::route(&mut netlink, server, toward, &metrics).map_err(error)?;
-    }
-    if let Some(toward) = toward_client.filter(|(port, _)| port.net != client) {
-        links::route(&mut netlink, client, toward, &metrics).map_err(error)?;
+    // What is next to a node it reaches without a route. A host's second link is its way to the peer.
+    let last = layout.links.len();
+    let ways = [
+        (server, toward_server, second_before.filter(|_| k == last)),
+        (client, toward_client, second_behind.filter(|_| k == 0)),
+    ];
+    for (net, first, second) in ways {
+        let Some(first) = first.filter(|(port, _)| port.net != net) else { continue };
+        let (toward, source) = second.map_or((first, None), |second| (second, Some(first.0)));
+        links::route(&mut netlink, net, toward, source, &metrics).map_err(error)?;
     }
     Ok(())
 }

@@ -9,7 +9,8 @@
 //! of its own, because they do not nest ([`parts`] says which there are). Devices of routers cut
 //! and merge nothing, and compute checksums, so that queues, loss and flipped bits act on wire
 //! packets and a flipped bit is noticed. A host with offloads gets a machine before it that cuts;
-//! one that is captured from a distance gets a machine that delays, and is captured there.
+//! one that is captured from a distance gets a machine that delays, and is captured there. A host with a second
+//! interface has a second link to its neighbour, which all that it sends leaves by.
 //!
 //! Addresses do not depend on what lies between: `10.0.1.1` and `fd00:1::1` are the server,
 //! `10.0.2.1` and `fd00:2::1` the client.
@@ -32,6 +33,8 @@ pub struct Layout {
     pub nodes: Vec<Node>,
     /// Link `k` joins nodes `k` and `k + 1`.
     pub links: Vec<Link>,
+    /// Links beside the one of this number, by which a host's packets leave.
+    pub ways_out: BTreeMap<usize, Link>,
     /// Where the captures are taken.
     pub taps: Vec<Tap>,
     /// What changes while it runs, in order of time.
@@ -173,7 +176,7 @@ pub struct Tap {
     pub name: &'static str,
     /// Index of the node.
     pub node: usize,
-    /// Device.
+    /// Device, or `any` for all of the node.
     pub device: String,
 }
 
@@ -282,7 +285,24 @@ impl Layout {
                 _ => Node { name, forwards: true, ..Node::default() },
             })
             .collect();
-        Self { nodes, links, taps: Vec::new(), changes: Vec::new() }
+        let ways_out = BTreeMap::new();
+        let mut layout = Self { nodes, links, ways_out, taps: Vec::new(), changes: Vec::new() };
+        layout.put_ways_out(plan);
+        layout
+    }
+
+    /// The second links of the hosts that have two interfaces.
+    fn put_ways_out(&mut self, plan: &Plan) {
+        let last = self.links.len() - 1;
+        let sides = [(&plan.server, 0, SERVER_OUT), (&plan.client, last, CLIENT_OUT)];
+        for (_, k, net) in sides.into_iter().filter(|(host, ..)| host.second_nic) {
+            let Link { mut near, mut far } = self.links[k].clone();
+            let name = |node: usize, end: &str| format!("{}-{end}", self.nodes[node].name);
+            let [near_end, far_end] = if k == 0 { ["out", "in"] } else { ["in", "out"] };
+            (near.device, far.device) = (name(k, near_end), name(k + 1, far_end));
+            (near.net, far.net) = (net, net);
+            self.ways_out.insert(k, Link { near, far });
+        }
     }
 
     /// Puts a part of a way, in all its versions, on one end of a link.
@@ -300,9 +320,14 @@ impl Layout {
     }
 
     fn port(&mut self, link: usize, side: Side) -> &mut Port {
-        match side {
-            Side::Near => &mut self.links[link].near,
-            Side::Far => &mut self.links[link].far,
+        self.links[link].end(side)
+    }
+
+    /// The port of a host that its packets leave by.
+    fn way_out(&mut self, link: usize, side: Side) -> &mut Port {
+        match self.ways_out.get_mut(&link) {
+            Some(second) => second.end(side),
+            None => self.links[link].end(side),
         }
     }
 
@@ -327,7 +352,7 @@ impl Layout {
                     Some(Setting::Egress(Discipline::Fifo(parts::limit(queue))))
                 }
             };
-            self.port(own.0, own.1).settings.extend(setting);
+            self.way_out(own.0, own.1).settings.extend(setting);
             if host.stack_to_tap_ns > 0 {
                 for (link, side) in [to_path, to_host] {
                     let delay = Netem { delay_ns: host.stack_to_tap_ns, ..Netem::default() };
@@ -344,8 +369,10 @@ impl Layout {
         let mut tap = |name, node, device: &str| {
             self.taps.push(Tap { name, node, device: device.to_owned() });
         };
-        tap("client", client, &self.links[client - 1].far.device);
-        tap("server", server, &self.links[server].near.device);
+        // Of a host's two interfaces, each has half of it.
+        let all = |host: &Host| (host.second_nic && host.stack_to_tap_ns == 0).then_some("any");
+        tap("client", client, all(&plan.client).unwrap_or(&self.links[client - 1].far.device));
+        tap("server", server, all(&plan.server).unwrap_or(&self.links[server].near.device));
         if plan.records.middle {
             tap("middle", middle + 1, &self.links[middle].far.device);
         }
@@ -355,6 +382,15 @@ impl Layout {
 impl Node {
     fn host(name: String, host: &Host) -> Self {
         Self { name, sysctl: host.sysctl.clone(), route: host.route.clone(), forwards: false }
+    }
+}
+
+impl Link {
+    const fn end(&mut self, side: Side) -> &mut Port {
+        match side {
+            Side::Near => &mut self.near,
+            Side::Far => &mut self.far,
+        }
     }
 }
 
@@ -388,7 +424,11 @@ fn before(name: &str, host: &Host) -> Vec<String> {
     tap.into_iter().chain(nic).collect()
 }
 
-/// A host's only device, or a machine's device towards the client (`c`) or server (`s`).
+/// Numbers of the networks of second links; those of a chain are small.
+const SERVER_OUT: u8 = 250;
+const CLIENT_OUT: u8 = 251;
+
+/// A host's first device, or a machine's device towards the client (`c`) or server (`s`).
 fn device(node: &str, toward: &str) -> String {
     if node == "server" || node == "client" {
         format!("{node}0")

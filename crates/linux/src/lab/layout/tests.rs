@@ -55,6 +55,24 @@ fn a_bare_path_is_two_routers() {
 }
 
 #[test]
+fn a_host_with_two_interfaces_has_two_links_to_its_neighbour() {
+    let mut plan = plan(Way::default(), delay(4));
+    plan.server.second_nic = true;
+    plan.server.egress = Some(Egress::Fq);
+    plan.client.second_nic = true;
+    plan.client.stack_to_tap_ns = 1;
+    let layout = laid(&plan);
+    assert_eq!(names(&layout), "server r1 r2 client-tap client");
+    let ways_out: Vec<_> =
+        layout.ways_out.iter().map(|(k, l)| (*k, &*l.near.device, &*l.far.device)).collect();
+    assert_eq!(ways_out, [(0, "server-out", "r1-in"), (3, "client-tap-in", "client-out")]);
+    assert_eq!(layout.ways_out[&0].near.settings, [Setting::Egress(Discipline::Fq)]);
+    assert_eq!(layout.links[0].near.settings, [], "nothing leaves by the first");
+    let taps: Vec<_> = layout.taps.iter().map(|tap| &*tap.device).collect();
+    assert_eq!(taps, ["client-tap-s", "any"]);
+}
+
+#[test]
 fn a_way_is_a_link_then_a_distance() {
     let down = Way { rate: 10_000_000, queue: Queue::Bytes(50_000), ..delay(3) };
     let layout = laid(&plan(down, delay(4)));

@@ -32,6 +32,10 @@ pub(super) fn cannot(plan: &Plan) -> Option<[String; 3]> {
         Some([what.to_owned(), why.to_owned(), "use --backend tun".to_owned()])
     };
     for (name, host) in [("client", &plan.client), ("server", &plan.server)] {
+        if host.second_nic {
+            let why = "its hosts are joined to their routers by one wire each";
+            return tell(&format!("`{name}.second_nic`"), why);
+        }
         if host.stack_to_tap_ns > 0 {
             return tell(&format!("`{name}.stack_to_tap`"), "taps are at the hosts' interfaces");
         }

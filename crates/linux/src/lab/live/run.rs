@@ -125,8 +125,12 @@ fn read_plan() -> Result<Plan, Trouble> {
 }
 
 fn open_end(stage: &Stage, node: Node, host: &Host) -> Result<End, Trouble> {
-    let opened = stage.inside(node, || sys::open_tun(node.name(), host.offload));
-    let device = opened.and_then(|device| device).map_err(|error| Trouble::Missing {
+    let open = || -> io::Result<End> {
+        let open = |name| sys::open_tun(name, host.offload);
+        let way_out = host.second_nic.then(|| open(node.second())).transpose()?;
+        Ok(End { device: open(node.name())?, way_out, offload: host.offload })
+    };
+    stage.inside(node, open).and_then(|end| end).map_err(|error| Trouble::Missing {
         doing: "open a TUN device".to_owned(),
         why: error.to_string(),
         advice: match error.kind() {
@@ -138,8 +142,7 @@ fn open_end(stage: &Stage, node: Node, host: &Host) -> Result<End, Trouble> {
         }
         .to_owned()
             + "; or use --backend uml",
-    })?;
-    Ok(End { device, offload: host.offload })
+    })
 }
 
 struct Run<'a> {
@@ -215,7 +218,9 @@ impl Run<'_> {
                 recorders.push(self.start(node, name, RECORDER_PRIORITY, &words)?);
             }
             if !own.contains(&tap) {
-                recorders.push(self.capture(node, node.name(), tap)?);
+                // Of two interfaces, each has half of it.
+                let device = if node.host(self.plan).second_nic { "any" } else { node.name() };
+                recorders.push(self.capture(node, device, tap)?);
             }
         }
         if self.plan.records.middle && !own.contains(&Tap::Middle) {

@@ -34,6 +34,21 @@ impl Node {
         }
     }
 
+    /// The name of its second interface, if it has one: all that it sends leaves by that.
+    pub const fn second(self) -> &'static str {
+        match self {
+            Self::Client => "client-out",
+            Self::Server => "server-out",
+            // Routers have one name for each wire.
+            Self::Near | Self::Far => "",
+        }
+    }
+
+    /// The interface that the packets of a host leave by.
+    fn way_out(self, plan: &Plan) -> &'static str {
+        if self.host(plan).second_nic { self.second() } else { self.name() }
+    }
+
     /// What a plan says of it, if it is a host; of a router, what it says of the host behind it.
     pub(super) const fn host(self, plan: &Plan) -> &Host {
         match self {
@@ -117,25 +132,30 @@ pub fn is_setting(name: &str) -> bool {
 pub fn host(plan: &Plan, node: Node) -> Vec<Act> {
     let host = node.host(plan);
     let peer = if node == Node::Client { Node::Server } else { Node::Client };
-    let device = node.name();
+    let (name, way_out) = (node.name(), node.way_out(plan));
     let mut acts = quiet(plan.ipv6);
-    acts.extend(host.sysctl.iter().map(|(name, value)| Act {
-        blame: Some(format!("`{device}.sysctl` {name} = \"{value}\"")),
-        deed: Deed::Sysctl(name.clone(), value.clone()),
+    if host.second_nic {
+        acts.extend(unfiltered(node));
+    }
+    acts.extend(host.sysctl.iter().map(|(setting, value)| Act {
+        blame: Some(format!("`{name}.sysctl` {setting} = \"{value}\"")),
+        deed: Deed::Sysctl(setting.clone(), value.clone()),
     }));
     acts.push(Act::run("ip link set dev lo up"));
-    acts.push(Act::run(&format!(
-        "ip link set dev {device} mtu {MTU} txqueuelen {DEVICE_QUEUE} up"
-    )));
+    for device in [name, way_out].into_iter().take(1 + usize::from(host.second_nic)) {
+        acts.push(Act::run(&format!(
+            "ip link set dev {device} mtu {MTU} txqueuelen {DEVICE_QUEUE} up"
+        )));
+    }
     acts.push(address(node, plan.ipv6));
-    acts.push(route(plan.ipv6, node, peer.address(plan.ipv6)));
+    acts.push(route(plan, node, peer));
     if node == Node::Server && plan.flows.iter().any(|flow| flow.flood > 0) {
         acts.push(
-            Act::run(&format!("ip -4 route replace {FLOOD} dev {device}")).because("`flood`"),
+            Act::run(&format!("ip -4 route replace {FLOOD} dev {way_out}")).because("`flood`"),
         );
     }
     acts.extend(metrics(plan, node, host, peer));
-    acts.extend(egress(device, host));
+    acts.extend(egress(way_out, host));
     acts
 }
 
@@ -201,17 +221,29 @@ pub(super) fn forwarding() -> Vec<Act> {
     ]
 }
 
+/// No filter of reverse paths but what a plan asks for: a new namespace may have inherited the machine's.
+fn unfiltered(node: Node) -> Vec<Act> {
+    let names = ["all", "default", node.name(), node.second()];
+    names
+        .map(|name| {
+            let setting = format!("net.ipv4.conf.{name}.rp_filter");
+            Act::need(Deed::SysctlIfThere(setting, "0".to_owned()))
+        })
+        .to_vec()
+}
+
 /// The way to the peer.
-fn route(ipv6: bool, node: Node, peer: IpAddr) -> Act {
+fn route(plan: &Plan, node: Node, peer: Node) -> Act {
+    let ipv6 = plan.ipv6;
     let (family, source) = (if ipv6 { "-6" } else { "-4" }, node.address(ipv6));
-    let device = node.name();
+    let (device, peer) = (node.way_out(plan), peer.address(ipv6));
     Act::run(&format!("ip {family} route replace {peer} dev {device} src {source}"))
 }
 
 /// The plan's words on the route to the peer, one after the other, so that the one that is refused
 /// is named.
 fn metrics(plan: &Plan, node: Node, host: &Host, peer: Node) -> Vec<Act> {
-    let Deed::Run(mut words) = route(plan.ipv6, node, peer.address(plan.ipv6)).deed else {
+    let Deed::Run(mut words) = route(plan, node, peer).deed else {
         return Vec::new();
     };
     host.route
@@ -324,6 +356,34 @@ mod tests {
                 "ip -4 route replace 192.0.2.1 dev server src 192.0.2.2",
                 "ip -4 route replace 192.0.2.1 dev server src 192.0.2.2 cwnd lock 30",
                 "ip -4 route replace 192.0.2.1 dev server src 192.0.2.2 cwnd lock 30 initcwnd 30",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_host_with_two_interfaces_answers_by_the_second() {
+        let mut plan = a_plan();
+        plan.server.second_nic = true;
+        plan.server.route.clear();
+        plan.server.egress = Some(Egress::Fq);
+        let told: Vec<String> = lines(&host(&plan, Node::Server))
+            .into_iter()
+            .filter(|line| !line.contains("ipv6"))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "net.ipv4.conf.all.rp_filter=0",
+                "net.ipv4.conf.default.rp_filter=0",
+                "net.ipv4.conf.server.rp_filter=0",
+                "net.ipv4.conf.server-out.rp_filter=0",
+                "net.ipv4.tcp_sack=0",
+                "ip link set dev lo up",
+                "ip link set dev server mtu 1500 txqueuelen 10000 up",
+                "ip link set dev server-out mtu 1500 txqueuelen 10000 up",
+                "ip -4 address add 192.0.2.2/32 dev server",
+                "ip -4 route replace 192.0.2.1 dev server-out src 192.0.2.2",
+                "tc qdisc replace dev server-out root fq",
             ]
         );
     }

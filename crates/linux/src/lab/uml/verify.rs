@@ -18,8 +18,8 @@ pub(super) fn retransmitted(capture: &Path, host: &[u8]) -> io::Result<u64> {
     let bytes = fs::read(capture)?;
     let mut flows: BTreeMap<Key, Flow> = BTreeMap::new();
     let mut again = 0;
-    for frame in Frames(&bytes) {
-        let Some(segment) = segment(frame) else { continue };
+    for (protocol, packet) in Packets::of(&bytes) {
+        let Some(segment) = segment(protocol, packet) else { continue };
         let options = (segment.flags & SYN != 0).then(|| options(segment.options));
         let flow = flows.entry(segment.key.clone()).or_default();
         if let Some((mss, stamps)) = options {
@@ -110,12 +110,13 @@ fn options(mut bytes: &[u8]) -> (u32, bool) {
     (mss, stamps)
 }
 
-/// TCP in IPv4 or IPv6 in Ethernet, as far as it was kept.
-fn segment(frame: &[u8]) -> Option<Segment<'_>> {
-    let ip = frame.get(14..)?;
-    let u16_at =
-        |bytes: &[u8], at: usize| Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
-    let (source, target, header, total) = match u16_at(frame, 12)? {
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+/// TCP in IPv4 or IPv6, as far as it was kept.
+fn segment(protocol: u16, ip: &[u8]) -> Option<Segment<'_>> {
+    let (source, target, header, total) = match protocol {
         0x0800 if ip.get(9) == Some(&6) => {
             let header = usize::from(ip[0] & 15) * 4;
             (ip.get(12..16)?, ip.get(16..20)?, header, usize::from(u16_at(ip, 2)?))
@@ -138,28 +139,45 @@ fn segment(frame: &[u8]) -> Option<Segment<'_>> {
     })
 }
 
-/// The packets of a pcapng file: what its enhanced packet blocks kept, in the machine's order.
-struct Frames<'a>(&'a [u8]);
+/// The packets of a pcapng file, each with its protocol: what its enhanced packet blocks kept, in the machine's order.
+struct Packets<'a> {
+    rest: &'a [u8],
+    /// Captured of all interfaces: another header comes before each packet.
+    is_cooked: bool,
+}
 
-impl<'a> Iterator for Frames<'a> {
-    type Item = &'a [u8];
+impl<'a> Packets<'a> {
+    const fn of(rest: &'a [u8]) -> Self {
+        Self { rest, is_cooked: false }
+    }
+}
 
-    fn next(&mut self) -> Option<&'a [u8]> {
+impl<'a> Iterator for Packets<'a> {
+    type Item = (u16, &'a [u8]);
+
+    fn next(&mut self) -> Option<(u16, &'a [u8])> {
         loop {
             let word =
-                |at: usize| Some(u32::from_ne_bytes(self.0.get(at..at + 4)?.try_into().ok()?));
+                |at: usize| Some(u32::from_ne_bytes(self.rest.get(at..at + 4)?.try_into().ok()?));
             let (kind, length) = (word(0)?, word(4)? as usize);
-            let kept = word(20);
-            let block = self.0.get(..length).filter(|b| b.len() >= 12)?;
-            self.0 = &self.0[length..];
-            if kind == ENHANCED_PACKET {
-                return block.get(28..28 + kept? as usize);
+            let (link, kept) = (word(8), word(20));
+            let block = self.rest.get(..length).filter(|b| b.len() >= 12)?;
+            self.rest = &self.rest[length..];
+            if kind == INTERFACE {
+                self.is_cooked = link? & 0xffff == LINUX_SLL2;
+            } else if kind == ENHANCED_PACKET {
+                let frame = block.get(28..28 + kept? as usize)?;
+                let (protocol, header) = if self.is_cooked { (0, 20) } else { (12, 14) };
+                return Some((u16_at(frame, protocol)?, frame.get(header..)?));
             }
         }
     }
 }
 
+const INTERFACE: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
+/// A link type: 20 bytes that begin with the protocol (tcpdump group's registry).
+const LINUX_SLL2: u32 = 276;
 const FIN: u8 = 1;
 const SYN: u8 = 2;
 const RST: u8 = 4;
@@ -176,13 +194,23 @@ mod tests {
 
     /// Frames of one flow, as (sequence number, payload, flags), counted as the sender's.
     fn count(tape: &[(u32, u16, u8)]) -> u64 {
-        let mut file = vec![];
+        let ethernet = counted(tape, vec![], &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0]);
+        let mut interface = vec![];
+        for word in [INTERFACE, 20, LINUX_SLL2, 0, 20_u32] {
+            interface.extend(word.to_ne_bytes());
+        }
+        let mut cooked = [0; 20];
+        cooked[0] = 8;
+        assert_eq!(counted(tape, interface, &cooked), ethernet, "on all interfaces");
+        ethernet
+    }
+
+    fn counted(tape: &[(u32, u16, u8)], mut file: Vec<u8>, before: &[u8]) -> u64 {
         for (seq, payload, flags) in tape {
-            let mut frame = vec![0; 14 + 20];
-            frame[12] = 8;
-            frame[14] = 0x45;
-            frame[16..18].copy_from_slice(&(40 + payload).to_be_bytes());
-            frame[23] = 6;
+            let mut frame = before.to_vec();
+            frame.extend([0x45, 0]);
+            frame.extend((40 + payload).to_be_bytes());
+            frame.extend([0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
             frame.extend([0, 80, 0, 9]);
             frame.extend(seq.to_be_bytes());
             frame.extend([0, 0, 0, 0, 0x50, *flags, 0, 0, 0, 0, 0, 0]);
@@ -227,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_file_cut_anywhere_is_read_as_far_as_it_goes() {
-        assert!(Frames(&[6, 0, 0, 0, 200, 0, 0, 0]).next().is_none());
-        assert!(Frames(&[6, 0, 0, 0, 4, 0, 0, 0, 1, 1, 1, 1]).next().is_none());
+        assert!(Packets::of(&[6, 0, 0, 0, 200, 0, 0, 0]).next().is_none());
+        assert!(Packets::of(&[6, 0, 0, 0, 4, 0, 0, 0, 1, 1, 1, 1]).next().is_none());
     }
 }
