@@ -96,7 +96,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 /// First those that no default route leaves by: few answers do.
 fn interfaces(seen: &Seen<'_>, mode: i64) -> Vec<(String, i64)> {
     let all = seen.number("net.ipv4.conf.all.rp_filter").ok().flatten().unwrap_or(0);
-    let links = seen.links().unwrap_or_default();
+    let Ok(links) = seen.links() else { return of_settings(seen, all, mode) };
     let has_address = |link: &Link| link.addresses.iter().any(|(address, _)| address.is_ipv4());
     let are_seen = links.iter().any(has_address);
     let devices = devices::devices(seen).unwrap_or_default();
@@ -119,6 +119,18 @@ fn interfaces(seen: &Seen<'_>, mode: i64) -> Vec<(String, i64)> {
         .collect();
     found.sort_by_key(|(dev, _)| ways.contains(dev.as_str()));
     found
+}
+
+/// Where no interfaces were seen, those that have a setting.
+fn of_settings(seen: &Seen<'_>, all: i64, mode: i64) -> Vec<(String, i64)> {
+    let settings = seen.snapshot.settings.iter().flat_map(|settings| settings.values.keys());
+    let names = settings.filter_map(|key| {
+        let name = key.strip_prefix("net.ipv4.conf.")?.strip_suffix(".rp_filter")?;
+        // The first two stand for others.
+        (!["all", "default", "lo"].contains(&name)).then(|| name.replace('/', "."))
+    });
+    let counts = |dev: &String| seen.number(&key(dev)).ok().flatten().map(|own| own.max(all));
+    names.filter(|dev| counts(dev) == Some(mode)).map(|dev| (dev, mode)).collect()
 }
 
 /// sysctl(8) writes the dot of a VLAN's name as a slash.
@@ -203,6 +215,16 @@ mod tests {
     #[test]
     fn drops_with_two_ways_out_are_an_error_and_all_counts_for_each() {
         insta::assert_snapshot!(shown(&CHECK, &filtered("1", "0", [3, 50])));
+    }
+
+    #[test]
+    fn interfaces_that_were_not_seen_are_those_with_a_setting() {
+        let host = each_look(filtered("1", "0", [3, 50]), |_, look| look.links = None);
+        let found = judged(&CHECK, &host).expect("seen");
+        assert!(found[0].why.contains("eth0 and eth1.7"), "{}", found[0].why);
+        let host = each_look(filtered("0", "0", [3, 50]), |_, look| look.links = None);
+        let found = judged(&CHECK, &host).expect("seen");
+        assert!(found[0].why.contains("was not seen"), "{}", found[0].why);
     }
 
     #[test]
