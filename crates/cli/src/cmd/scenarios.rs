@@ -29,7 +29,7 @@ shipped! {
     "rate-8" "rate-400" "changing-rate"
     "bufferbloat" "fair-queueing" "byte-queue-limits"
     "nagle-delayed-ack" "small-mss" "pmtu-blackhole"
-    "syn-retries" "fast-open" "accept-queue-overflow" "syn-flood"
+    "syn-retries" "fast-open" "accept-queue-overflow" "syn-flood" "two-nics"
     "close-wait" "fin-wait" "orphans" "time-wait"
     "controllers" "gentle-on-lossy" "vegas" "textbook"
 }
