@@ -23,13 +23,14 @@ const ELSEWHERE: [(&str, &str, &str); 5] = [
 ];
 
 /// What also runs in simulated time here; `lab.rs` has more.
-const SIMULATED: [&str; 6] = [
+const SIMULATED: [&str; 7] = [
     "tail-loss",
     "nagle-delayed-ack",
     "no-window-scaling",
     "buffer-sweep-rpc",
     "close-wait",
     "orphans",
+    "two-nics",
 ];
 
 /// Runs at once. Most of a run is waiting.
