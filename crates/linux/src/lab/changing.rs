@@ -32,5 +32,5 @@ pub(super) fn forget_peers() -> io::Result<()> {
     metrics.carry_out(TCP_METRICS_CMD_DEL)
 }
 
-/// linux/tcp_metrics.h
+// linux/tcp_metrics.h
 const TCP_METRICS_CMD_DEL: u8 = 2;

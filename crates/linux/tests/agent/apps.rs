@@ -197,7 +197,7 @@ fn complaint(folder: &Path, flow: Flow) -> String {
     let log = folder.join("log").display().to_string();
     let server = Agent::start(&side(&plan, "server", &log));
     // Whatever the client says: here the server's error is looked at.
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    std::thread::sleep(Duration::from_millis(100));
     let client = Agent::start(&side(&plan, "client", &log));
     let (well, complaint) = server.end_by_itself();
     assert!(!well);

@@ -85,20 +85,25 @@ impl World {
             world.remember_route(Side::Client);
             world.remember_route(Side::Server);
         }
-        for (index, flow) in plan.flows.iter().enumerate() {
-            world.events.plan(flow.start_ns, Event::Open(index as u32));
-        }
-        for (index, change) in plan.path.changes.iter().enumerate() {
-            world.events.plan(change.at_ns, Event::Change(index as u32));
-        }
-        for (side, host) in [(Side::Client, &plan.client), (Side::Server, &plan.server)] {
-            for change in host.changes.iter().filter(|change| change.flush_metrics) {
-                world.events.plan(change.at_ns, Event::Forget(side));
-            }
-        }
+        world.plan_what_is_asked(plan);
         world.plan_cross(Side::Client);
         world.plan_cross(Side::Server);
         Ok(world)
+    }
+
+    /// Connections, and changes of the path and of hosts, at their instants.
+    fn plan_what_is_asked(&mut self, plan: &Plan) {
+        for (index, flow) in plan.flows.iter().enumerate() {
+            self.events.plan(flow.start_ns, Event::Open(index as u32));
+        }
+        for (index, change) in plan.path.changes.iter().enumerate() {
+            self.events.plan(change.at_ns, Event::Change(index as u32));
+        }
+        for (side, host) in [(Side::Client, &plan.client), (Side::Server, &plan.server)] {
+            for change in host.changes.iter().filter(|change| change.flush_metrics) {
+                self.events.plan(change.at_ns, Event::Forget(side));
+            }
+        }
     }
 }
 
