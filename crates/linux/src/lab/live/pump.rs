@@ -34,10 +34,10 @@ use super::thrift::{Thrift, Waking};
 /// One end of the path: the devices through which a host's packets come and go.
 #[derive(Debug)]
 pub(super) struct End {
-    /// The TUN device by which they arrive, and leave if there is no other.
+    /// The TUN device by which they arrive.
     pub(super) device: File,
-    /// The one by which they leave.
-    pub(super) way_out: Option<File>,
+    /// The one by which they leave: the same, unless the host has two.
+    pub(super) way_out: File,
     /// Packets are led by an [`Offload`] header.
     pub(super) offload: bool,
 }
@@ -207,7 +207,7 @@ impl Pump {
         // What the server sends goes down, what the client sends goes up.
         let lane = 1 - end;
         for taken in 0..BATCH {
-            let length = match self.ends[end].leaves_by().read(&mut self.buffer) {
+            let length = match (&self.ends[end].way_out).read(&mut self.buffer) {
                 Ok(length) => length,
                 Err(error) if would_block(&error) => return Ok(taken > 0),
                 Err(source) => {
@@ -341,7 +341,7 @@ impl Pump {
             std::hint::spin_loop();
             return Ok(());
         }
-        let ends = self.ends.each_ref().map(|end| end.leaves_by().as_fd());
+        let ends = self.ends.each_ref().map(|end| end.way_out.as_fd());
         let woken = sys::wait_readable(ends, wake_at - now)
             .map_err(|source| PumpError::Device { doing: "wait for", host: HOSTS[0], source })?;
         if woken {
@@ -426,14 +426,6 @@ impl Lane {
 }
 
 impl End {
-    /// Where the host's packets leave.
-    const fn leaves_by(&self) -> &File {
-        match &self.way_out {
-            Some(device) => device,
-            None => &self.device,
-        }
-    }
-
     /// Gives a packet to the host's stack; whether it took it.
     fn write(&self, packet: &[u8], host: usize) -> Result<bool, PumpError> {
         let plain = [0; Offload::LENGTH];

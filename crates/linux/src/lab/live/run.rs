@@ -127,8 +127,9 @@ fn read_plan() -> Result<Plan, Trouble> {
 fn open_end(stage: &Stage, node: Node, host: &Host) -> Result<End, Trouble> {
     let open = || -> io::Result<End> {
         let open = |name| sys::open_tun(name, host.offload);
-        let way_out = host.second_nic.then(|| open(node.second())).transpose()?;
-        Ok(End { device: open(node.name())?, way_out, offload: host.offload })
+        let device = open(node.name())?;
+        let way_out = if host.second_nic { open(node.second())? } else { device.try_clone()? };
+        Ok(End { device, way_out, offload: host.offload })
     };
     stage.inside(node, open).and_then(|end| end).map_err(|error| Trouble::Missing {
         doing: "open a TUN device".to_owned(),
