@@ -434,7 +434,7 @@ const TRACE: &str = "the record of the kernel's tracepoints";
 
 /// Ours: programs of a debug build start in 10 ms each.
 const START_NS: u64 = 200_000_000;
-const START_NS_PER_PLAYER: u64 = 10_000_000;
+const START_NS_PER_PLAYER: u64 = 20_000_000;
 
 /// Ours: applications keep the limit themselves; this is for those that cannot.
 const LIMIT_GRACE: Duration = Duration::from_secs(2);
