@@ -9,7 +9,8 @@ use super::keys::{DEVICE, HOST, ROUTE, SOCKET};
 use super::path;
 use super::plan::{Device, Egress, Host, Queue, Socket};
 use super::section::Section;
-use super::tree::{Node, Table, Value};
+use super::settings::{is_word, sysctl};
+use super::tree::{Node, Value};
 
 /// Reads a host; its socket's options stand apart, for applications may change them. `limit_ns` is the longest time of a
 /// run.
@@ -66,52 +67,9 @@ pub(super) fn socket(layers: &[(String, Option<&Node>)]) -> Result<Socket, Scena
     })
 }
 
-/// Settings by their names, of a host or of a change of it.
-pub(super) fn sysctl(section: &Section<'_>) -> Result<BTreeMap<String, String>, ScenarioError> {
-    let mut settings = BTreeMap::new();
-    let Some(table) = table_of(section, "sysctl")? else { return Ok(settings) };
-    flatten(section, "", table, &mut settings)?;
-    Ok(settings)
-}
-
-/// `net.ipv4.tcp_sack` may come as one key or as tables in tables.
-fn flatten(
-    section: &Section<'_>,
-    prefix: &str,
-    table: &Table,
-    settings: &mut BTreeMap<String, String>,
-) -> Result<(), ScenarioError> {
-    for (key, (place, node)) in table {
-        let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-        if let Value::Table(inner) = &node.value {
-            flatten(section, &name, inner, settings)?;
-            continue;
-        }
-        let dotted = format!("{}.{name}", section.name("sysctl"));
-        let refuse = |what: &str| Err(ScenarioError::new(place, format!("`{dotted}` {what}")));
-        let is_plain = name.split('.').all(is_word);
-        if !is_plain || !name.starts_with("net.") {
-            return refuse(
-                "cannot be set: only names below `net.` belong to one host alone; leave it out",
-            );
-        }
-        if HOST_WIDE.contains(&name.as_str()) {
-            return refuse(
-                "holds for the whole machine, which no experiment may touch; leave it out",
-            );
-        }
-        let value = section.text_of(&format!("sysctl.{name}"), node)?;
-        if value.contains(['\n', '\0']) {
-            return refuse("has a value of more than one line");
-        }
-        settings.insert(name, value);
-    }
-    Ok(())
-}
-
 fn route(section: &Section<'_>) -> Result<BTreeMap<String, String>, ScenarioError> {
     let mut words = BTreeMap::new();
-    for (word, (place, node)) in table_of(section, "route")?.into_iter().flatten() {
+    for (word, (place, node)) in section.table("route")?.into_iter().flatten() {
         if !ROUTE.contains(&word.as_str()) {
             let known = ROUTE.iter().copied();
             return Err(ScenarioError::unknown(place, "unknown word of a route", word, known));
@@ -128,17 +86,6 @@ fn route(section: &Section<'_>) -> Result<BTreeMap<String, String>, ScenarioErro
         }
     }
     Ok(words)
-}
-
-fn table_of<'n>(section: &Section<'n>, name: &str) -> Result<Option<&'n Table>, ScenarioError> {
-    match section.node(name).map(|node| (&node.value, &node.place)) {
-        None => Ok(None),
-        Some((Value::Table(table), _)) => Ok(Some(table)),
-        Some((_, place)) => {
-            let what = format!("`{}` is a table of names and values", section.name(name));
-            Err(ScenarioError::new(place, what))
-        }
-    }
 }
 
 fn egress(section: &Section<'_>) -> Result<Option<Egress>, ScenarioError> {
@@ -183,26 +130,6 @@ fn device(section: &Section<'_>) -> Result<Option<Device>, ScenarioError> {
         limit_max,
     }))
 }
-
-/// What may stand in a command or a file's name: nothing that a shell or a path would understand.
-pub(super) fn is_word(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    !text.is_empty() && text.len() <= 64 && !text.starts_with('-') && text.chars().all(plain)
-}
-
-/// Not kept per namespace (Linux v6.12 `net/ipv4/sysctl_net_ipv4.c`, `ipv4_table`): writing one
-/// inside a namespace would be refused, or would change the machine.
-const HOST_WIDE: &[&str] = &[
-    "net.ipv4.tcp_mem",
-    "net.ipv4.udp_mem",
-    "net.ipv4.tcp_max_orphans",
-    "net.ipv4.tcp_low_latency",
-    "net.ipv4.inet_peer_threshold",
-    "net.ipv4.inet_peer_minttl",
-    "net.ipv4.inet_peer_maxttl",
-    "net.ipv4.tcp_available_congestion_control",
-    "net.ipv4.tcp_available_ulp",
-];
 
 /// Packets that `pfifo_fast` holds: `DEFAULT_TX_QUEUE_LEN` of `include/net/pkt_sched.h`.
 const TXQUEUELEN: u64 = 1000;

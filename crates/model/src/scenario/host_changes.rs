@@ -3,10 +3,10 @@
 //! Settings, and what the kernel remembers of its peers. All else of a host is as it was built.
 
 use super::error::{Place, ScenarioError, shown};
-use super::host::sysctl;
 use super::keys::{HOST, HOST_CHANGE};
 use super::plan::HostChange;
 use super::section::Section;
+use super::settings::sysctl;
 use super::tree::{Node, Value};
 use super::units::Quantity;
 

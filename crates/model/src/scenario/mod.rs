@@ -21,6 +21,7 @@ pub mod plan;
 pub mod random;
 mod records;
 mod section;
+mod settings;
 mod steps;
 mod tree;
 mod units;
@@ -31,9 +32,9 @@ pub use tree::MOST_BYTES;
 pub use units::{Quantity, QuantityError};
 
 use expect::{Article, Expect};
-use host::is_word;
 use plan::{Flow, Plan};
 use section::Section;
+use settings::is_word;
 use tree::{Node, Table, Value};
 
 /// An experiment: one plan for each variant.
