@@ -14,8 +14,8 @@ use crate::limits::beat::Beats;
 use crate::limits::pulse::Pulses;
 use crate::limits::round::{Phase, Round, is_queue};
 use crate::limits::sense::{
-    LID_ROUNDS, PLATEAU_NS, RENO_ROUNDS, ROUNDS, ROUNDS_AFTER, ROUNDS_BEFORE, SAME_SEGMENTS,
-    SWINGS, UNCUT_LID_ROUNDS,
+    CREPT_LID_ROUNDS, LID_ROUNDS, PLATEAU_NS, RENO_ROUNDS, ROUNDS, ROUNDS_AFTER, ROUNDS_BEFORE,
+    SAME_SEGMENTS, SWINGS, UNCUT_LID_ROUNDS,
 };
 use crate::report::Cwnd;
 use crate::segments::Segments;
@@ -201,13 +201,16 @@ impl Rounds {
             Phase::SlowStart | Phase::Cached => {}
             _ => return false,
         }
-        // What has been seen to creep grows in as many rounds by more than a segment, but ACKs that end rounds hide one.
-        let apart = if this.phase == Phase::Cached { Segments::NONE } else { SAME_SEGMENTS };
+        let (apart, least) = if this.phase == Phase::Cached {
+            (Segments::NONE, CREPT_LID_ROUNDS)
+        } else {
+            (SAME_SEGMENTS, LID_ROUNDS)
+        };
         let is_alike = |of: fn(&Round) -> Segments| {
             let alike =
                 |r: &&Round| of(r).abs_diff(of(this)) <= apart && !r.loss && r.phase == this.phase;
             let before = self.kept.range(..at).rev().take_while(alike).count();
-            before + self.kept.range(at..).take_while(alike).count() >= LID_ROUNDS
+            before + self.kept.range(at..).take_while(alike).count() >= least
         };
         is_alike(|r| r.flight_segments) || is_alike(|r| r.segments)
     }

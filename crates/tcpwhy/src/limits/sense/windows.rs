@@ -78,6 +78,10 @@ pub(crate) const LID_ROUNDS: usize = 4;
 /// `sender/growth`.
 pub(crate) const UNCUT_LID_ROUNDS: u32 = 8;
 
+/// Flights to the segment alike in so many rounds have a lid though the window was seen to creep: it grows by three segments
+/// meanwhile (Linux `bictcp_update`, as above), and ACKs that end the first and the last round hide one each. For `near/rounds`.
+pub(crate) const CREPT_LID_ROUNDS: usize = 6;
+
 /// A window that a loss has cut stays the same for less. Linux v6.18 `tcp_cubic.c`, `bictcp_update`: the curve is
 /// 410/1024 segments a second to the third around its plateau, so it takes 2.7 s from one segment below it to one
 /// above; all others grow faster, or not at all. For `near/rounds`, `rule/cwnd`.

@@ -6,11 +6,11 @@ use crate::limits::sense::PLATEAU_NS;
 #[test]
 fn a_flight_that_stands_still_before_the_first_loss_or_for_seconds_has_a_lid() {
     let cached = |n: u64| Round { phase: Phase::Cached, ..round(n, 184) };
-    assert_eq!(state_of(&closed((0..4).map(cached)), 1), State::Sndbuf);
-    assert_eq!(state_of(&closed((0..3).map(cached)), 1), State::CwndCachedSsthresh);
+    assert_eq!(state_of(&closed((0..6).map(cached)), 1), State::Sndbuf);
+    assert_eq!(state_of(&closed((0..5).map(cached)), 1), State::CwndCachedSsthresh);
     let creeps = |n: u64| Round { phase: Phase::Cached, ..round(n, 12 + n / 2) };
     assert_eq!(
-        state_of(&closed((0..5).map(creeps)), 2),
+        state_of(&closed((0..7).map(creeps)), 2),
         State::CwndCachedSsthresh,
         "to the segment"
     );
@@ -40,7 +40,7 @@ fn a_flight_that_stands_still_for_eight_rounds_behind_a_loss_may_have_a_lid() {
 
 #[test]
 fn a_lid_within_a_third_of_the_receivers_window_is_that_window() {
-    let cached = closed((0..4).map(|n| Round { phase: Phase::Cached, ..round(n, 184) }));
+    let cached = closed((0..6).map(|n| Round { phase: Phase::Cached, ..round(n, 184) }));
     let told = |edge| {
         let held = acked(edge);
         let decision = told_of(&cached, 1, held);
@@ -85,7 +85,7 @@ fn from_afar_a_lid_may_be_a_pace_where_data_pauses_for_less_than_half_the_round(
             ..round(n, 12)
         };
         let uneven = |n: u64| Round { gaps: 4, acked: 1448 * (9 + n as i64 % 3), ..of(n) };
-        let rounds = closed((0..4).map(uneven));
+        let rounds = closed((0..6).map(uneven));
         let held = acked(Edge::Far);
         let decision = told_of(&rounds, 1, held);
         (decision.state, decision.alternative.contains(&State::Pacing))
@@ -102,7 +102,7 @@ fn a_lid_that_leaves_no_silence_may_be_a_pace() {
             Round { phase: Phase::Cached, stopped_at: round.start + stopped, ..round }
         };
         let held = acked(Edge::Far);
-        let decision = told_of(&closed((0..4).map(of)), 1, held);
+        let decision = told_of(&closed((0..6).map(of)), 1, held);
         (decision.state, decision.alternative.contains(&State::Pacing))
     };
     assert_eq!(told(RTT - RTT / 8), (State::Sndbuf, true));
