@@ -166,7 +166,7 @@ fn a_full_disk_is_named_though_it_is_the_guest_that_meets_it() {
 #[test]
 fn a_slip_on_the_command_line_is_wrong_usage_and_says_what_there_is() {
     for (words, told) in [
-        (&["slow-stat"][..], "known are slow-start"),
+        (&["slow-stat"][..], "did you mean `slow-start`?"),
         (&["slow-start", "--backend", "ulm"], "uml:VERSION"),
     ] {
         let Run { status, stderr, .. } = run(&[&["lab", "run"], words].concat());

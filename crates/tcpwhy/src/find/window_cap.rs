@@ -70,7 +70,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
                 "the {sender} filled it and waited, {} in all{}.{}",
                 said::time(held.time_ns()),
                 at_most(case, window),
-                if takes_segments(window) { "" } else { PARTS },
+                parts(&sender, window),
             ),
             not: not_the_sender(case, &held),
             remedies: help(case),
@@ -80,8 +80,15 @@ fn find(connection: &Connection) -> Vec<Finding> {
 }
 
 /// What comes of a window that takes no segments.
-const PARTS: &str = " No whole segment fits into what is left of it, and parts of one wait for the sender's timer, mostly \
-                     200 ms or more.";
+fn parts(sender: &str, window: u64) -> String {
+    if takes_segments(window) {
+        return String::new();
+    }
+    format!(
+        " No whole segment fits into the rest of it. The {sender} keeps parts of one back until a timer runs out, mostly \
+         200 ms or more."
+    )
+}
 
 /// What a receiver's window that held the sender is not.
 pub(super) fn not_the_sender(case: &Case<'_>, held: &Held<'_>) -> String {

@@ -177,9 +177,9 @@ impl Rounds {
     }
 
     /// Whether flights stand still without a loss: a run of rounds around `at` of one flight, or
-    /// of one number of segments sent, to the segment. Before the first loss four such rounds are
-    /// a lid, because an open window doubles, or in congestion avoidance grows by a segment (Reno)
-    /// or a twentieth (CUBIC, `bictcp_update`). After a loss the window itself may stand still that long
+    /// of one number of segments sent, to the segment. In slow start four such rounds are
+    /// a lid, because an open window doubles; where it was seen to creep six, to the segment; where no loss has cut it eight
+    /// (`UNCUT_LID_ROUNDS`). After a loss the window itself may stand still that long
     /// (CUBIC's plateau), but not for seconds, nor for more rounds than Reno's would take to grow by all of it.
     pub(super) fn has_lid(&self, at: usize) -> bool {
         let this = &self.kept[at];

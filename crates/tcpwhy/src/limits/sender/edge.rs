@@ -3,7 +3,9 @@
 use super::Sender;
 use crate::clocks::StackTime;
 use crate::flow::event::Event;
-use crate::limits::sense::{AT_MAXIMUM, DEFERRED, DELAYABLE_SEGMENTS, PROMPT_NS, SHRUNK, ran_out};
+use crate::limits::sense::{
+    AT_MAXIMUM, DEFERRED, DELAYABLE_SEGMENTS, PROMPT_NS, SHRUNK, TINY_WINDOW, ran_out,
+};
 use crate::limits::wait::Window;
 use crate::report::State;
 
@@ -32,12 +34,12 @@ impl Sender {
             && self.window.was_filled(self.stop.evidence.window, self.terms.mss)
     }
 
-    /// Whether the window at the last stop is at its maximum, grows, or waits for a reader. One that never had room for a
-    /// segment is a buffer's, however soon that is read.
+    /// Whether the window at the last stop is at its maximum, grows, or waits for a reader. A tiny one that never had
+    /// room for a segment is a buffer's, however soon that is read.
     fn window_state(&self) -> State {
         if self.window.largest > self.stop.window_largest {
             State::RwndAutotune
-        } else if self.window.largest < self.terms.mss
+        } else if self.window.largest < self.terms.mss && self.window.largest <= TINY_WINDOW
             || self.is_at_maximum() && !self.answers.are_readers()
         {
             State::RwndCap
@@ -53,11 +55,14 @@ impl Sender {
 
     /// Whether a sender with nothing in flight waited until it sent `event` at `at` because the receiver's window had room
     /// for no whole segment: TCP sends a part only when its timer runs out, and then all that fits (RFC 9293 section
-    /// 3.8.6.2.1; `tcp_snd_wnd_test`, `tcp_write_wakeup`). No segment is larger than the largest window.
+    /// 3.8.6.2.1; `tcp_snd_wnd_test`, `tcp_write_wakeup`). No segment is larger than the largest
+    /// window, or than half of it if that is not tiny.
     pub(crate) fn is_part_by_timer(&self, event: &Event, at: StackTime) -> bool {
-        let room = self.window.room(event.seq);
-        room == i64::from(event.len)
-            && room < self.terms.mss.min(self.window.largest)
+        let (room, largest) = (self.window.room(event.seq), self.window.largest);
+        let segment = if largest > TINY_WINDOW { largest / 2 } else { largest };
+        event.len > 0
+            && room == i64::from(event.len)
+            && room < segment.min(self.terms.mss)
             && ran_out(self.trips.timers.rto(), at - self.gone_on_at())
     }
 
@@ -103,11 +108,16 @@ mod tests {
     /// Whether `len` bytes that were sent after `quiet` with nothing in flight are a part of a segment that a timer let
     /// out, 10 ms being the round trip; the receiver had announced 256 bytes once, and now `window`.
     fn is_part(len: u32, quiet: i64, window: i64) -> bool {
+        is_part_of(256, len, quiet, window)
+    }
+
+    /// The same where it had announced `largest`.
+    fn is_part_of(largest: i64, len: u32, quiet: i64, window: i64) -> bool {
         let mut walker = Sender::new(Terms { mss: 1448, ..Terms::default() }, true, 0);
         walker.trips.sample(10_000_000, Offset::FIRST, Offset::FIRST);
-        let una = Offset::at(257);
+        let una = Offset::at(largest + 1);
         walker.flight.restart(una);
-        walker.window.take(Offset::FIRST, 256, Offset::FIRST);
+        walker.window.take(Offset::FIRST, largest, Offset::FIRST);
         walker.window.take(una, window, una);
         (walker.progress.at, walker.sends.last) = (StackTime(0), StackTime(0));
         walker.is_part_by_timer(&Event { seq: una, len, ..Event::default() }, StackTime(quiet))
@@ -121,5 +131,9 @@ mod tests {
         assert!(!is_part(104, 205_000_000, 128), "the end of a write");
         assert!(!is_part(256, 205_000_000, 256), "no segment is larger than the largest window");
         assert!(is_part(255, 205_000_000, 255));
+        assert!(is_part_of(536, 400, 205_000_000, 400), "a segment has all of 536 bytes");
+        assert!(!is_part_of(537, 400, 205_000_000, 400), "and half of 537");
+        assert!(is_part_of(537, 267, 205_000_000, 267));
+        assert!(!is_part(0, 205_000_000, 0), "a FIN");
     }
 }

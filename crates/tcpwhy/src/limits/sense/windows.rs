@@ -78,8 +78,13 @@ pub(crate) const LID_ROUNDS: usize = 4;
 /// `sender/growth`.
 pub(crate) const UNCUT_LID_ROUNDS: u32 = 8;
 
+/// Of a larger window Linux makes segments of half of it, so that two are under way; of a smaller one a segment is the whole
+/// (Linux v6.18 `tcp_bound_to_half_wnd`, `TCP_MSS_DEFAULT`). For `sender/edge`.
+pub(crate) const TINY_WINDOW: i64 = 536;
+
 /// Flights to the segment alike in so many rounds have a lid though the window was seen to creep: it grows by three segments
-/// meanwhile (Linux `bictcp_update`, as above), and ACKs that end the first and the last round hide one each. For `near/rounds`.
+/// meanwhile (Linux `bictcp_update`, as above), and ACKs that end the first and the last round hide one each. It
+/// shows for a round once two more are closed behind it: of a lid from the fourth on. For `near/rounds`.
 pub(crate) const CREPT_LID_ROUNDS: usize = 6;
 
 /// A window that a loss has cut stays the same for less. Linux v6.18 `tcp_cubic.c`, `bictcp_update`: the curve is

@@ -6,8 +6,8 @@ use crate::limits::sense::PLATEAU_NS;
 #[test]
 fn a_flight_that_stands_still_before_the_first_loss_or_for_seconds_has_a_lid() {
     let cached = |n: u64| Round { phase: Phase::Cached, ..round(n, 184) };
-    assert_eq!(state_of(&closed((0..6).map(cached)), 1), State::Sndbuf);
-    assert_eq!(state_of(&closed((0..5).map(cached)), 1), State::CwndCachedSsthresh);
+    assert_eq!(state_of(&closed((0..6).map(cached)), 3), State::Sndbuf);
+    assert_eq!(state_of(&closed((0..5).map(cached)), 3), State::CwndCachedSsthresh);
     let creeps = |n: u64| Round { phase: Phase::Cached, ..round(n, 12 + n / 2) };
     assert_eq!(
         state_of(&closed((0..7).map(creeps)), 2),
