@@ -77,7 +77,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     Ok(vec![Finding {
         severity: words::of_drops(grown),
         confidence: match words::sure(grown) {
-            Confidence::High if !is_split => Confidence::Medium,
+            Confidence::High if !is_split || seen.links().is_err() => Confidence::Medium,
             sure => sure,
         },
         scope: Scope::Netns,
@@ -86,7 +86,11 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         not: "not that they were honest: forged ones are dropped so, too, and the counter names no interface".to_owned(),
         evidence,
         fixes: fixes(seen, &strict),
-        unseen: seen.snapshot.routes.is_none().then(|| "routes".to_owned()).into_iter().collect(),
+        unseen: [("routes", seen.snapshot.routes.is_none()), ("links", seen.links().is_err())]
+            .into_iter()
+            .filter(|(_, is_unseen)| *is_unseen)
+            .map(|(what, _)| what.to_owned())
+            .collect(),
         ..Finding::default()
     }
     .all_together()])
@@ -222,6 +226,8 @@ mod tests {
         let host = each_look(filtered("1", "0", [3, 50]), |_, look| look.links = None);
         let found = judged(&CHECK, &host).expect("seen");
         assert!(found[0].why.contains("eth0 and eth1.7"), "{}", found[0].why);
+        assert!(found[0].confidence != Confidence::High, "they may be down");
+        assert!(found[0].unseen.contains(&"links".to_owned()), "{:?}", found[0].unseen);
         let host = each_look(filtered("0", "0", [3, 50]), |_, look| look.links = None);
         let found = judged(&CHECK, &host).expect("seen");
         assert!(found[0].why.contains("was not seen"), "{}", found[0].why);
