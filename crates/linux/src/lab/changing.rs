@@ -1,4 +1,4 @@
-//! What changes a host while it runs: a setting of its network namespace, and what its kernel remembers of peers.
+//! Settings of a network namespace, and what its kernel remembers of peers: set as a host is built, and while it runs.
 //!
 //! Both act on the network namespace of the calling thread.
 

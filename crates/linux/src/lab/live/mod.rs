@@ -247,11 +247,12 @@ fn impossible(plan: &Plan) -> Option<[String; 3]> {
     }
     let hosts = [("client", &plan.client), ("server", &plan.server)];
     for (name, host) in hosts {
+        let now = host.sysctl.keys().map(|setting| ("sysctl", setting));
         let later = host.changes.iter().flat_map(|change| change.sysctl.keys());
-        if let Some(setting) = host.sysctl.keys().chain(later).find(|name| !setup::is_setting(name))
-        {
+        let mut all = now.chain(later.map(|setting| ("changes", setting)));
+        if let Some((place, setting)) = all.find(|(_, setting)| !setup::is_setting(setting)) {
             return Some([
-                format!("`{name}.sysctl` {setting}"),
+                format!("`{name}.{place}` {setting}"),
                 "only settings below `net.` belong to a host of the lab".to_owned(),
                 "leave it out".to_owned(),
             ]);

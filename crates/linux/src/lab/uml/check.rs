@@ -57,17 +57,19 @@ pub(super) fn plan(plan: &Plan) -> Result<(), Doubt> {
 }
 
 fn host(name: &str, host: &Host) -> Result<(), Doubt> {
+    let now = host.sysctl.iter().map(|(setting, value)| ("sysctl", setting, value));
     let later = host.changes.iter().flat_map(|change| &change.sysctl);
-    let settings = || host.sysctl.iter().chain(later.clone());
-    if let Some((setting, _)) = settings().find(|(name, _)| !is_setting(name)) {
+    let settings =
+        || now.clone().chain(later.clone().map(|(setting, value)| ("changes", setting, value)));
+    if let Some((place, setting, _)) = settings().find(|(_, setting, _)| !is_setting(setting)) {
         let why = "only settings of a network namespace, which begin with `net.`, are a host's own";
-        return Err(Doubt::new(format!("`{name}.sysctl.\"{setting}\"`"), why, "leave it out"));
+        return Err(Doubt::new(format!("`{name}.{place}` {setting}"), why, "leave it out"));
     }
     metrics(&host.route)
         .map_err(|why| Doubt::new(format!("`{name}.route`"), why, "use a metric of ip-route(8)"))?;
-    let on_route = host.route.get("congctl").map(|control| ("route.congctl", control));
-    let set = settings().filter(|(name, _)| *name == CONGESTION);
-    let set = set.map(|(_, control)| ("sysctl.\"net.ipv4.tcp_congestion_control\"", control));
+    let on_route = host.route.get("congctl").map(|control| ("route.congctl".to_owned(), control));
+    let set = settings().filter(|(_, setting, _)| *setting == CONGESTION);
+    let set = set.map(|(place, setting, control)| (format!("{place}` `{setting}"), control));
     on_route.into_iter().chain(set).try_for_each(|(place, control)| {
         known(&format!("`{name}.{place}`"), control.trim().trim_start_matches("lock "))
     })
