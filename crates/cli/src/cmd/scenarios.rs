@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_none_is_told_with_those_that_are() {
+    fn a_name_that_is_none_is_told_with_what_was_meant() {
         let error = |name| open(name, &[]).expect_err("none").to_string();
         assert_eq!(
             error("slowstart"),

@@ -49,10 +49,8 @@ fn one(path: &str, node: &Node) -> Result<HostChange, ScenarioError> {
         None => false,
         Some((_, word)) if word == "flush" => true,
         Some((place, word)) => {
-            let what = format!(
-                "`{path}.metrics`: `{}` is nothing that is done to them; write \"flush\"",
-                shown(&word)
-            );
+            let what =
+                format!("`{path}.metrics`: `{}` is no action; write \"flush\"", shown(&word));
             return Err(ScenarioError::new(place, what));
         }
     };

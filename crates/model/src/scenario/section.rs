@@ -55,18 +55,6 @@ pub(super) struct Section<'n> {
 }
 
 impl<'n> Section<'n> {
-    /// The names and values below a key, if it is there.
-    pub(super) fn table(&self, name: &str) -> Result<Option<&'n Table>, ScenarioError> {
-        match self.node(name).map(|node| (&node.value, &node.place)) {
-            None => Ok(None),
-            Some((Value::Table(table), _)) => Ok(Some(table)),
-            Some((_, place)) => {
-                let what = format!("`{}` is a table of names and values", self.name(name));
-                Err(ScenarioError::new(place, what))
-            }
-        }
-    }
-
     /// Opens a table; one that is absent has all defaults.
     pub(super) fn open(
         path: impl Into<String>,
@@ -94,6 +82,18 @@ impl<'n> Section<'n> {
             }
         }
         Ok(Self { path, place: node.place.clone(), keys, table: Some(table) })
+    }
+
+    /// The names and values below a key, if it is there.
+    pub(super) fn table(&self, name: &str) -> Result<Option<&'n Table>, ScenarioError> {
+        match self.node(name).map(|node| (&node.value, &node.place)) {
+            None => Ok(None),
+            Some((Value::Table(table), _)) => Ok(Some(table)),
+            Some((_, place)) => {
+                let what = format!("`{}` is a table of names and values", self.name(name));
+                Err(ScenarioError::new(place, what))
+            }
+        }
     }
 
     /// Whether the user wrote it.

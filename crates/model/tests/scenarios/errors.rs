@@ -148,7 +148,7 @@ fn changes_of_a_host_are_told_where_they_are_wrong() {
         ),
         (
             "{ at = \"2s\", metrics = \"forget\" }",
-            "`server.changes.metrics`: `forget` is nothing that is done to them; write \"flush\"",
+            "`server.changes.metrics`: `forget` is no action; write \"flush\"",
         ),
         (
             "{ at = \"2s\", route.initcwnd = 30 }",
