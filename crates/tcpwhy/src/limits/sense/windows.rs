@@ -82,7 +82,7 @@ pub(crate) const UNCUT_LID_ROUNDS: u32 = 8;
 /// (Linux v6.18 `tcp_bound_to_half_wnd`, `TCP_MSS_DEFAULT`). For `sender/edge`.
 pub(crate) const TINY_WINDOW: i64 = 536;
 
-/// Flights to the segment alike in so many rounds have a lid though the window was seen to creep: it grows by three segments
+/// Flights to the segment alike in this many rounds have a lid though the window was seen to creep: it grows by three segments
 /// meanwhile (Linux `bictcp_update`, as above), and ACKs that end the first and the last round hide one each. It
 /// shows for a round once two more are closed behind it: of a lid from the fourth on. For `near/rounds`.
 pub(crate) const CREPT_LID_ROUNDS: usize = 6;

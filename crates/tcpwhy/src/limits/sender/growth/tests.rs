@@ -32,7 +32,7 @@ fn rounds_that_may_creep_are_undecided_until_they_grow_or_stand_still_for_long()
     assert_eq!([2, 3, 4].map(|round| undecided(&growth, round)), [false, true, true]);
     let lid = u64::from(UNCUT_LID_ROUNDS);
     assert!(growth.is_undecided(3, 3 + lid - 1));
-    assert!(!growth.is_undecided(3, 3 + lid), "it stood still for as long as a lid is told by");
+    assert!(!growth.is_undecided(3, 3 + lid), "by then a lid would show");
     let (mut creeps, mut doubles) = (Growth::default(), Growth::default());
     shown(&mut creeps, &[10, 20, 40, 44, 45, 46]);
     assert!(!creeps.is_undecided(3, 6), "it crept");
