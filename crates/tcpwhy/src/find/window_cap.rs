@@ -70,7 +70,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
                 "the {sender} filled it and waited, {} in all{}.{}",
                 said::time(held.time_ns()),
                 at_most(case, window),
-                parts(&sender, window),
+                parts(sender, window),
             ),
             not: not_the_sender(case, &held),
             remedies: help(case),
