@@ -343,7 +343,7 @@ fn what_cannot_be_done_is_said_before_anything_starts() {
     let refusal = ask(&|plan| plan.client.changes = vec![changed("net.ipv4.tcp_magic", "1")]);
     assert!(refusal.why.contains("no such setting"), "{refusal}");
     let refusal = ask(&|plan| plan.client.changes = vec![changed("kernel.panic", "1")]);
-    assert_eq!(refusal.what, "`client.sysctl` kernel.panic");
+    assert_eq!(refusal.what, "`client.changes` kernel.panic");
     let refusal = ask(&|plan| {
         plan.client.route.insert("initcwnd".to_owned(), "many".to_owned());
     });
