@@ -10,8 +10,8 @@ pub(crate) const NOT_YET: &[(&str, &str, &str)] = &[
     ("default-buffers", "slow", "the model says"),
     // A send buffer that costs 73 ms of 513 holds the sender for 65, a tenth, and is not named.
     ("sndbuf", "131071", "SEND_BUFFER is not named"),
-    // Beside a full link the buffer holds the sender for a fifth of the time, and for less than a tenth where the machine
-    // runs others meanwhile.
+    // Beside a full link the buffer holds the sender for a fifth of the time. Where the machine runs others meanwhile it is
+    // sometimes not named; that it then holds for less than a tenth is a guess.
     ("send-window-4096", "", "SEND_BUFFER is not named"),
     // Of what was only overtaken by more than a round trip some appears as lost, or the repair not as needless.
     ("reorder", "40 ms", "LOSS_RANDOM is named"),
