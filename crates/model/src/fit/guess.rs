@@ -178,7 +178,8 @@ impl Fit {
     }
 
     fn waits(&self) -> Vec<Guess> {
-        if self.manner.waits { Vec::new() } else { vec![Guess::Waits] }
+        let is_known = self.manner.waits || self.closed_late.is_some();
+        if is_known { Vec::new() } else { vec![Guess::Waits] }
     }
 
     fn buckets(&self) -> Vec<Guess> {

@@ -43,6 +43,8 @@ pub struct Fit {
     /// The same without what packets tell one by one.
     steps_of_rounds: [Vec<steps::Step>; 2],
     manner: steps::Manner,
+    /// Whether the sender closed only when all its data was acknowledged, where its FIN tells.
+    closed_late: Option<bool>,
     /// The sender's buffer, where one was guessed.
     sndbuf: Option<u64>,
     /// The receiver's, likewise.
@@ -151,12 +153,14 @@ impl Fit {
         }
         let path = path::Path::of(connection, direction, sender);
         let of_rounds = path.of_rounds(connection, direction);
+        let closed_late = trace::closed_late(direction, steps::tap_rtt(connection, sender));
         Ok(Self {
             ipv6: connection.client.is_ipv6(),
             hosts: [Side::Client, Side::Server].map(|side| hosts::Settings::of(connection, side)),
             steps: steps::of(connection, path.rtt_ns, true)?,
             steps_of_rounds: steps::of(connection, of_rounds.rtt_ns, false)?,
-            manner: steps::Manner::default(),
+            manner: steps::Manner { waits: closed_late == Some(true), ..Default::default() },
+            closed_late,
             sndbuf: None,
             rcvbuf: None,
             hints: guess::Hints::of(&path, direction, connection),

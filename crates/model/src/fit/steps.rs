@@ -234,7 +234,7 @@ impl Writing<'_> {
         let way = match self.captured() {
             Some(captured) if captured == side => 0,
             Some(_) => self.rtt_ns,
-            None => self.tap_rtt(side),
+            None => tap_rtt(self.connection, side),
         };
         begun - passed - way
     }
@@ -292,24 +292,12 @@ impl Writing<'_> {
     }
 
     fn captured(&self) -> Option<Side> {
-        match self.connection.vantage {
-            Vantage::Client => Some(Side::Client),
-            Vantage::Server => Some(Side::Server),
-            Vantage::Middle | Vantage::Unknown => None,
-        }
+        captured(self.connection)
     }
 
-    /// From a host to the capture point; times of the captured host are its own already.
+    /// From a host to the capture point.
     fn to_tap(&self, side: Side) -> i64 {
-        if self.captured() == Some(side) { 0 } else { self.tap_rtt(side) / 2 }
-    }
-
-    fn tap_rtt(&self, side: Side) -> i64 {
-        let there = match side {
-            Side::Client => self.connection.tap_to_client_rtt_ns,
-            Side::Server => self.connection.tap_to_server_rtt_ns,
-        };
-        there.unwrap_or(0)
+        tap_rtt(self.connection, side) / 2
     }
 
     /// A transfer's writes: it is cut where its application had nothing to send for a while, and where
@@ -370,6 +358,28 @@ impl Writing<'_> {
         cuts.retain(|cut| 0 < cut.bytes && cut.bytes < transfer.bytes);
         cuts
     }
+}
+
+/// The host that was captured.
+const fn captured(connection: &Connection) -> Option<Side> {
+    match connection.vantage {
+        Vantage::Client => Some(Side::Client),
+        Vantage::Server => Some(Side::Server),
+        Vantage::Middle | Vantage::Unknown => None,
+    }
+}
+
+/// From the capture point to a host and back; 0 where that is not known, and at the captured host, whose times are
+/// its own.
+pub(super) fn tap_rtt(connection: &Connection, side: Side) -> i64 {
+    if captured(connection) == Some(side) {
+        return 0;
+    }
+    let there = match side {
+        Side::Client => connection.tap_to_client_rtt_ns,
+        Side::Server => connection.tap_to_server_rtt_ns,
+    };
+    there.unwrap_or(0)
 }
 
 /// The end of a write, and when the next one came if that was late.

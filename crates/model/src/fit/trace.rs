@@ -107,6 +107,17 @@ pub(super) fn answered_before(direction: &Direction, at_ns: i64) -> Option<(i64,
     Some((points[first].at_ns, acked))
 }
 
+/// Whether the sender closed only when all its data was acknowledged. `None` where no FIN tells: none passed, or it
+/// came by itself before that. `tap_rtt_ns` is the time from the capture point to the sender and back.
+pub(super) fn closed_late(direction: &Direction, tap_rtt_ns: i64) -> Option<bool> {
+    let fin = direction.passed.fin?;
+    if fin.with_data {
+        return Some(false);
+    }
+    let acked = direction.answers.points.iter().find(|answer| answer.acked >= direction.bytes)?;
+    (fin.at_ns >= acked.at_ns + tap_rtt_ns).then_some(true)
+}
+
 /// Rate of payload over the last half of what came.
 pub(super) fn sustained(curve: &[(i64, u64)]) -> Option<u64> {
     let (end_ns, end) = *curve.last()?;
@@ -164,7 +175,7 @@ const LEAST_ENDS: usize = 3;
 
 #[cfg(test)]
 pub(super) mod tests {
-    use tcpwhy::report::{Answer, Answers, Passed};
+    use tcpwhy::report::{Answer, Answers, FinPassed, Passed};
 
     use super::*;
 
@@ -178,7 +189,7 @@ pub(super) mod tests {
         let answer = |&(at_ns, acked, edge)| Answer { at_ns, acked, edge };
         Direction {
             bytes: passed.last().map_or(0, |last| last.1),
-            passed: Passed { points: passed.to_vec(), is_thinned: false },
+            passed: Passed { points: passed.to_vec(), ..Passed::default() },
             answers: Answers { points: answers.iter().map(answer).collect(), ..Answers::default() },
             ..Direction::default()
         }
@@ -193,6 +204,29 @@ pub(super) mod tests {
         let mut thinned = sent;
         thinned.passed.is_thinned = true;
         assert!(write_ends(&thinned, MSS).is_empty());
+    }
+
+    /// Two segments, acknowledged at 30 ms, and a FIN.
+    fn closed(fin: FinPassed) -> Direction {
+        let mut sent = direction(&[(10, 1000), (11, 1300)], &[(29, 1000, 9000), (30, 1300, 9000)]);
+        sent.passed.fin = Some(fin);
+        sent
+    }
+
+    #[test]
+    fn a_fin_behind_the_last_acknowledgment_was_not_there_before() {
+        let alone = |at_ns| closed(FinPassed { at_ns, with_data: false });
+        assert_eq!(closed_late(&alone(30), 0), Some(true));
+        assert_eq!(closed_late(&alone(29), 0), None, "queued at some time in between");
+        // The acknowledgment reaches the sender 5 ms behind the capture point, and the FIN needs as long.
+        assert_eq!(closed_late(&alone(40), 10), Some(true));
+        assert_eq!(closed_late(&alone(39), 10), None);
+    }
+
+    #[test]
+    fn a_fin_with_data_was_there_when_that_was_sent() {
+        assert_eq!(closed_late(&closed(FinPassed { at_ns: 11, with_data: true }), 0), Some(false));
+        assert_eq!(closed_late(&direction(&[(10, 1000)], &[(30, 1000, 9000)]), 0), None, "no FIN");
     }
 
     #[test]

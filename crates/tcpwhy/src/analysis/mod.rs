@@ -45,7 +45,8 @@ use crate::measure::link::{Busy, Link, Seen, Tap};
 use crate::measure::stack;
 use crate::offsets::Offset;
 use crate::report::{
-    Answer, Answers, Ending, EndingKind, Failure, Passed as PassedBytes, Transfer, Vantage,
+    Answer, Answers, Ending, EndingKind, Failure, FinPassed, Passed as PassedBytes, Transfer,
+    Vantage,
 };
 use passed::Passed;
 use trail::Trails;
@@ -288,6 +289,10 @@ impl Analysis {
             let side = event.side();
             if event.is_data() {
                 passed[side].0.push(event.tap.0, bytes(event.end()));
+            }
+            if event.has(event::FIN) {
+                let fin = FinPassed { at_ns: event.tap.0, with_data: event.is_data() };
+                passed[side].0.fin.get_or_insert(fin);
             }
             if event.has(event::ACK) && !event.has(event::SYN) {
                 let edge = event.ack + (i64::from(event.window) << shifts[side]);

@@ -208,6 +208,17 @@ pub struct Passed {
     pub points: Vec<(i64, u64)>,
     /// There were too many: of several neighbours only the last is kept.
     pub is_thinned: bool,
+    /// The first FIN, if one passed.
+    pub fin: Option<FinPassed>,
+}
+
+/// A direction's first FIN.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct FinPassed {
+    /// When it passed the tap, since the connection's first packet.
+    pub at_ns: i64,
+    /// The segment carried data too: its sender had closed before it could send that.
+    pub with_data: bool,
 }
 
 impl Passed {
@@ -285,7 +296,7 @@ pub struct Retransmitted {
     pub rto: u64,
     /// Tail loss probes that repeat data.
     pub tlp: u64,
-    /// Shown needless by D-SACK or by the original's timestamp echo.
+    /// Not lost, as D-SACK, the echo of the original's timestamp, or an answer to it shows.
     pub spurious: u64,
     /// Data the tap had already seen acknowledged.
     pub unnecessary: u64,

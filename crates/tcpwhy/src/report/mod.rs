@@ -41,9 +41,9 @@ pub use connection::{
     TlsFlight, Untaken, Vantage, WindowScaling,
 };
 pub use direction::{
-    Answer, Answers, CongestionControl, Direction, Events, IdleRestart, InitialWindow, Link,
-    LinkRate, Passed, Rate, Retransmitted, Rtt, RttJump, ShutWithHole, SlowStartExit, StuckSegment,
-    TakenBack,
+    Answer, Answers, CongestionControl, Direction, Events, FinPassed, IdleRestart, InitialWindow,
+    Link, LinkRate, Passed, Rate, Retransmitted, Rtt, RttJump, ShutWithHole, SlowStartExit,
+    StuckSegment, TakenBack,
 };
 pub use ending::{Ending, EndingKind};
 pub use failure::{FailedPeer, Failure, FailureKind};
