@@ -5,13 +5,14 @@
 //! and links that collect packets before they send them.
 //!
 //! # How we know
-//! Intervals in the state `bandwidth.variable`: data was delivered in bursts under a ceiling that
-//! moves slowly. They hold at least a tenth of the working time.
+//! Intervals in the state `bandwidth.variable`: a queue stood all the time, and the rate went up and down by a third
+//! and more, or was lower by so much than before with a queue. They hold at least a tenth of the working time.
 //!
 //! It was held against real kernels (Linux 5.10, 6.1, 6.12) behind a link between 12 and 40 Mbit/s that changes every
 //! 100 to 150 ms, at the sender's host alone: there it held half of the time and more, in each of ten
 //! variants of that link. At the receiver such a path is only called full. Changes much quicker than a round
-//! trip average out, and much slower ones are a path that is full at one rate after another.
+//! trip average out. A link whose rate falls to a quarter for a second (`tcpwhy lab run changing-rate`) shows by the
+//! rounds that are slower than those before. What comes from others that begin to use the link looks alike.
 //!
 //! # What it is not
 //! Not the hosts' windows or buffers. Whether the radio, other stations or the provider changes the
@@ -46,7 +47,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let told = Told {
             title: "the path is full, and its rate varies".to_owned(),
             why: format!(
-                "data was delivered in bursts under a moving ceiling, for {}, as radio links do.",
+                "a queue stood, and what came through changed by a third and more, for {}, as on radio links.",
                 said::time(held.time_ns())
             ),
             not: "not a window or a buffer of the hosts".to_owned(),

@@ -66,6 +66,7 @@ impl Rounds {
         let newest = self.kept.len() - 1;
         if !self.kept[newest].loss && self.is_rate_flat(newest) {
             self.full_rate = self.kept[newest].rate();
+            self.fastest = self.fastest.max(self.full_rate);
         }
     }
 }

@@ -133,6 +133,11 @@ impl<'a> Near<'a> {
         self.rounds.is_rate_variable(self.at(), self.least)
     }
 
+    /// Whether the link itself was slower by far than in rounds before.
+    pub(crate) fn is_slower_than_before(&self) -> bool {
+        self.this().is_slower && !self.this().loss
+    }
+
     /// Whether it ran at a rate at which a queue had stood.
     pub(crate) fn runs_at_full_rate(&self) -> bool {
         self.rounds.runs_at_full_rate(self.at())

@@ -47,6 +47,13 @@ impl Rounds {
         ups > 0 && downs > 0 && ups + downs >= VARIED_STEPS
     }
 
+    /// Whether `rate` is far below that of rounds before in which a queue stood as well.
+    pub(crate) fn is_far_below_before(&self, rate: Option<u64>) -> bool {
+        self.fastest
+            .zip(rate)
+            .is_some_and(|(fastest, rate)| VARIES.is_reached(fastest.saturating_sub(rate), fastest))
+    }
+
     /// Whether one of the runs of four rounds with `at` among them, of those at most two later,
     /// has one rate.
     pub(super) fn is_rate_flat(&self, at: usize) -> bool {

@@ -28,6 +28,8 @@ pub(crate) struct Rounds {
     pub(super) across_loss: Option<u64>,
     /// The newest rate, in bytes per second, at which a queue stood.
     pub(super) full_rate: Option<u64>,
+    /// The highest of those there were.
+    pub(super) fastest: Option<u64>,
 }
 
 impl Rounds {
@@ -35,7 +37,7 @@ impl Rounds {
     pub(crate) fn reuse(&mut self, old: &mut Self) {
         core::mem::swap(&mut self.kept, &mut old.kept);
         self.kept.clear();
-        (self.across_loss, self.full_rate) = (None, None);
+        (self.across_loss, self.full_rate, self.fastest) = (None, None, None);
     }
 
     /// Closes a round.

@@ -79,6 +79,19 @@ impl Spacing {
         Some(*link)
     }
 
+    /// The rate at which the closest seventh of them came, in bytes per second. Others that join the queue leave it as it
+    /// was, as long as some packets are neighbours.
+    pub(crate) fn closest(&self) -> Option<u64> {
+        let count = self.steps.len();
+        if count < SPACED_STEPS {
+            return None;
+        }
+        let mut rates: Vec<u64> = self.steps.iter().map(|step| step.rate()).collect();
+        let falling = |a: &u64, b: &u64| b.cmp(a);
+        let middle = MID_CLOSEST.of(count as u64) as usize;
+        Some(*rates.select_nth_unstable_by(middle, falling).1)
+    }
+
     /// Whether what came strays from an even rate further than a shaper's clock makes it, that lets out a few
     /// packets at a time in front of a faster link. Constant traffic of others leaves as even a rate.
     fn strays(&self) -> bool {
@@ -171,6 +184,19 @@ mod tests {
         assert_eq!(told(SPACED_STEPS, &among()), Some(LINK));
         assert_eq!(told(SPACED_STEPS - 1, &among()), None, "too few");
         assert_eq!(told(200, &[SLOT]), None, "alone");
+    }
+
+    #[test]
+    fn the_closest_seventh_tells_the_links_rate_alone_or_among_others() {
+        let closest = |count: usize, slots: &[i64]| {
+            let mut spacing = Spacing::default();
+            slots.iter().cycle().take(count).for_each(|ns| spacing.push(2 * 1448, *ns));
+            spacing.closest()
+        };
+        assert_eq!(closest(64, &[SLOT]), Some(LINK));
+        assert_eq!(closest(64, &among()), Some(LINK));
+        assert_eq!(closest(64, &[4 * SLOT]), Some(LINK / 4));
+        assert_eq!(closest(SPACED_STEPS - 1, &[SLOT]), None, "too few");
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub(super) fn queue_stands(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     if !is_full {
         return None;
     }
-    if near.is_rate_variable() {
+    if near.is_rate_variable() || near.is_slower_than_before() {
         return Some(Verdict::likely(BandwidthVariable).seen(Seen::RateMoves));
     }
     Some(full(wait, near))

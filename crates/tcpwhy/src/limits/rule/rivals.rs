@@ -125,7 +125,7 @@ pub(crate) enum Seen {
         room: Room,
         at_sender: bool,
     },
-    /// A queue under a rate that goes up and down.
+    /// A queue under a rate that goes up and down, or that is lower than it was.
     RateMoves,
     /// Packets in a queue with others between them.
     Among {

@@ -181,7 +181,10 @@ impl RoundBook {
         }
         let queue_stood = is_queue(round.standing_queue(least_rtt), least_rtt);
         let link = if queue_stood { self.spacing.link() } else { None };
-        let round = &Round { still: self.still.push(round), link, ..*round };
+        let is_slower = queue_stood
+            && self.closed.is_far_below_before(round.rate())
+            && self.closed.is_far_below_before(self.spacing.closest());
+        let round = &Round { still: self.still.push(round), link, is_slower, ..*round };
         self.closed.push(round);
         if queue_stood && round.is_answered_throughout() {
             self.closed.note_full();
@@ -247,6 +250,42 @@ mod tests {
         book.open.sends = 1;
         book.open_next(StackTime(7), Offset::at(102));
         assert_eq!(book.open.number, 1);
+    }
+
+    /// Whether the link turns out to be slower in a round of 30 ms, behind five others of 30 segments each. Its segments
+    /// come at these distances in milliseconds, over and over. Each round trip has `queue` above the least.
+    fn slower(segments: i64, distances: &[i64], queue: i64) -> bool {
+        let mut book = RoundBook::default();
+        let mut enter = |number: i64, segments: i64, distances: &[i64]| {
+            let times = distances.iter().cycle().take(64);
+            times.for_each(|ms| book.spacing.push(1448, ms * 1_000_000));
+            let (start, least) = (number * 30_000_000, 20_000_000);
+            let rtt = least + queue;
+            let round = Round {
+                start: StackTime(start),
+                end: StackTime(start + 30_000_000),
+                acked: segments * 1448,
+                rtt_min: Some(rtt),
+                rtt_max: rtt,
+                rtt_sum: 30 * rtt,
+                rtt_count: 30,
+                ..Round::default()
+            };
+            book.enter(&round, least, false);
+            book.closed.kept.back().is_some_and(|round| round.is_slower)
+        };
+        let before = (0..5).any(|number| enter(number, 30, &[1]));
+        assert!(!before, "they are alike");
+        enter(5, segments, distances)
+    }
+
+    #[test]
+    fn a_link_is_slower_if_even_neighbours_in_its_queue_come_further_apart() {
+        let queue = 10_000_000;
+        assert!(slower(20, &[2], queue));
+        assert!(!slower(21, &[2], queue), "less than a third of its rate is missing");
+        assert!(!slower(10, &[1, 5], queue), "others have the rest of it");
+        assert!(!slower(20, &[2], 0), "no queue stood: the sender had no more to send");
     }
 
     #[test]

@@ -141,6 +141,25 @@ fn a_rate_that_goes_up_and_down_under_a_queue_is_the_links() {
 }
 
 #[test]
+fn a_link_that_is_slower_than_it_was_varies() {
+    let rounds = |is_slower, lost| {
+        closed((0..6).map(|n| {
+            let late = RTT * 2;
+            let (rtt_min, rtt_sum, loss) = (Some(late), 19 * late, lost && n == 3);
+            let phase = Phase::Avoidance;
+            Round { acked: 60, is_slower, rtt_min, rtt_sum, phase, loss, ..round(n, 184) }
+        }))
+    };
+    assert_eq!(state_of(&rounds(true, false), 3), State::BandwidthVariable);
+    assert_eq!(state_of(&rounds(false, false), 3), State::BandwidthSelfQueue);
+    assert_ne!(
+        state_of(&rounds(true, true), 3),
+        State::BandwidthVariable,
+        "a repair is slow as well"
+    );
+}
+
+#[test]
 fn rates_of_a_clock_that_stands_still_are_compared_without_harm() {
     let rounds = (0..8).map(|n| {
         let round = Round { phase: Phase::Avoidance, acked: 1 << 33, ..round(n, 100 + 7 * n) };
