@@ -6,13 +6,15 @@
 //!
 //! # How we know
 //! Intervals in the state `bandwidth.variable`: a queue stood all the time, and the rate went up and down by a third
-//! and more, or was lower by so much than before with a queue. They hold at least a tenth of the working time.
+//! and more, or it fell by a third and more, and even packets that were neighbours in the queue came further apart.
+//! They hold at least a tenth of the working time.
 //!
 //! It was held against real kernels (Linux 5.10, 6.1, 6.12) behind a link between 12 and 40 Mbit/s that changes every
 //! 100 to 150 ms, at the sender's host alone: there it held half of the time and more, in each of ten
 //! variants of that link. At the receiver such a path is only called full. Changes much quicker than a round
 //! trip average out. A link whose rate falls to a quarter for a second (`tcpwhy lab run changing-rate`) shows by the
-//! rounds that are slower than those before. What comes from others that begin to use the link looks alike.
+//! rounds that are slower than those before. Others that begin to use the link leave some packets neighbours, at its
+//! rate; where they take turns packet by packet, that looks alike.
 //!
 //! # What it is not
 //! Not the hosts' windows or buffers. Whether the radio, other stations or the provider changes the

@@ -8,7 +8,7 @@ use tcpwhy_words::units::{Seq, Time};
 
 const MS: i64 = 1_000_000;
 
-/// What is told of the flight's first segment.
+/// What the client says of the flight's first segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Told {
     /// Nothing.
@@ -54,7 +54,7 @@ fn flight(talk: &mut Talk, holes: u32, told: Told) {
     talk.now += 100_000;
 }
 
-/// A flight in which a repeat was needless, if `overtakes`, and one with `holes` of which that is told.
+/// A flight in which a repeat was needless, if `overtakes`, and one with `holes`. The client says `told` of these.
 fn captured(overtakes: bool, holes: u32, told: Told) -> Connection {
     let mut talk = Talk::asked();
     // The server answers at once, and the client 20 ms later.
@@ -80,7 +80,7 @@ fn an_answer_to_nothing_before_the_repeat_can_have_come_was_to_the_original() {
     };
     let empty = Told::Empty { after: 18 * MS, is_new: true };
     assert_eq!(lost(true, 1, empty), 0);
-    assert_eq!(lost(true, 1, Told::No), 1, "nothing is told");
+    assert_eq!(lost(true, 1, Told::No), 1, "the client says nothing");
     assert_eq!(lost(false, 1, empty), 1, "the receiver may report nothing that comes twice");
     assert_eq!(lost(true, 2, empty), 2, "either may be meant");
     let late = Told::Empty { after: 20 * MS, is_new: true };

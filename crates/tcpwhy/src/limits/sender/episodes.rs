@@ -38,7 +38,7 @@ pub(crate) struct Episode {
     /// Retransmitted bytes, and how many of them are proven needless.
     repeated: i64,
     needless: i64,
-    /// Of which the originals were thrown away by the receiver: the repeat was needed, but not for a loss.
+    /// Retransmitted bytes whose originals the receiver threw away: the repeat was needed, but not for a loss.
     discarded: i64,
     /// The end of the last of them.
     discarded_to: Offset,
