@@ -1,7 +1,6 @@
 //! Fast code against its twin: runs of packets are taken a short way, and the same must come out as
 //! when each is taken by itself.
 
-mod discarded;
 mod ends;
 mod holed;
 mod joined;

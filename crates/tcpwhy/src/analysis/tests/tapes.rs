@@ -33,7 +33,7 @@ impl Talk {
     }
 
     /// All of it was captured at the server.
-    pub(super) fn mark_at_server(&mut self) {
+    fn mark_at_server(&mut self) {
         for segment in &mut self.segments {
             let is_own = segment.source.ip() == IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
             let direction = if is_own { Direction::Outgoing } else { Direction::Incoming };
@@ -67,7 +67,7 @@ impl Talk {
     }
 
     /// The client reports what lies between `from` and `to`.
-    pub(super) fn report(&mut self, from: u32, to: u32) {
+    fn report(&mut self, from: u32, to: u32) {
         let mut options = Options { sack_count: 1, ..Options::default() };
         options.sack[0] = (Seq(from), Seq(to));
         self.push(0, Flags::ACK, self.next[0], 0, options);

@@ -65,8 +65,6 @@ impl Sender {
             let behind = Segments::new((newly / self.terms.mss.max(1)).max(1) as u64);
             self.repairs.episodes.on_duplicate(self.flight.nxt, behind, at);
         }
-        let is_empty = duplicate && !moved && newly == 0 && !blocks.is_empty() && !dsack;
-        self.watch_discarded(event, at, is_empty);
         self.watch_probe(event, at, advanced || moved || newly > 0 || event.len > 0);
         if event.has(ECE) {
             self.repairs.episodes.on_ece(self.flight.nxt);

@@ -10,7 +10,6 @@ use crate::offsets::Offset;
 use crate::segments::Segments;
 use std::collections::VecDeque;
 
-use super::repeats::Repeat;
 use crate::flow::event::Event;
 use crate::limits::sense::{DUP_THRESH, EPISODES};
 use crate::report::State;
@@ -38,10 +37,6 @@ pub(crate) struct Episode {
     /// Retransmitted bytes, and how many of them are proven needless.
     repeated: i64,
     needless: i64,
-    /// Retransmitted bytes whose originals the receiver threw away: the repeat was needed, but not for a loss.
-    discarded: i64,
-    /// The end of the last of them.
-    discarded_to: Offset,
     /// What was lost first had arrived here damaged.
     pub(super) damaged: bool,
     /// Segments above the hole that SACK reported, and when they were enough to repair it.
@@ -51,13 +46,8 @@ pub(crate) struct Episode {
 
 impl Episode {
     /// Whether no retransmission was needed.
-    fn is_needless(&self) -> bool {
-        self.repeated > 0 && self.needless >= self.repeated
-    }
-
-    /// Whether nothing was lost.
     fn is_spurious(&self) -> bool {
-        self.repeated > 0 && self.needless + self.discarded >= self.repeated
+        self.repeated > 0 && self.needless >= self.repeated
     }
 }
 
@@ -151,7 +141,7 @@ impl Episodes {
     /// Whether nothing of the repair `id` was needed, which then is over, if it was not. What a timeout repeats first
     /// tells nothing of the rest that it goes on to repeat.
     pub(super) fn end_needless(&mut self, id: u32) -> bool {
-        let is_needless = |e: &Episode| e.id == id && !e.timeout && e.is_needless();
+        let is_needless = |e: &Episode| e.id == id && !e.timeout && e.is_spurious();
         if let Some(episode) = self.open.take_if(|episode| is_needless(episode)) {
             self.settle(episode);
             return true;
@@ -201,25 +191,10 @@ impl Episodes {
 
     /// These bytes that episode `id` retransmitted were not needed.
     pub(super) fn note_needless(&mut self, id: u32, bytes: i64) {
-        if let Some(episode) = self.find_mut(id) {
+        let all = self.open.iter_mut().chain(self.past.iter_mut().rev());
+        if let Some(episode) = all.into_iter().find(|e| id != 0 && e.id == id) {
             episode.needless += bytes;
         }
-    }
-
-    /// The original of `repeat` was thrown away by the receiver; whether that is news.
-    pub(super) fn note_discarded(&mut self, repeat: Repeat) -> bool {
-        let Some(episode) = self.find_mut(repeat.episode) else { return false };
-        let is_news = repeat.needless == 0 && repeat.start >= episode.discarded_to;
-        if is_news {
-            episode.discarded += repeat.end - repeat.start;
-            episode.discarded_to = repeat.end;
-        }
-        is_news
-    }
-
-    fn find_mut(&mut self, id: u32) -> Option<&mut Episode> {
-        let mut all = self.open.iter_mut().chain(self.past.iter_mut().rev());
-        all.find(|e| id != 0 && e.id == id)
     }
 }
 

@@ -5,16 +5,11 @@
 //! the repeat's: then the original filled the hole (RFC 3522, RFC 7323 §4.3); it tells of the hole
 //! at the left edge alone, for that is what the receiver takes its echo from. Linux takes back a
 //! cut window when each repeat is reported (`tcp_may_undo`: `undo_retrans` is 0).
-//!
-//! A third thing proves that the original was not lost, but came so late that the receiver threw it away: newer
-//! timestamps had come before it (PAWS, RFC 7323 §5.3; Linux v6.18 `tcp_validate_incoming`). That is answered with an
-//! ACK that tells nothing new, before an answer to the repeat can come. Nothing is taken back by it.
 
 use std::collections::VecDeque;
 
 use super::Sender;
 use super::sends::segments_of;
-use crate::clocks::StackTime;
 use crate::flow::event::{ACK, Block, Event, TS};
 use crate::limits::sense::REPEATS;
 use crate::offsets::Offset;
@@ -38,10 +33,6 @@ impl Repeat {
     pub(crate) fn of(event: &Event, episode: u32) -> Self {
         let stamp = event.has(TS).then_some(event.tsval);
         Self { start: event.seq, end: event.end(), stamp, episode, needless: 0 }
-    }
-
-    fn len(&self) -> u32 {
-        (self.end - self.start).clamp(0, 1 << 20) as u32
     }
 
     /// Takes as needless what lies between `from` and `to` and was not before; how much that is.
@@ -87,8 +78,6 @@ pub(crate) struct Repeats {
     told: usize,
     /// The highest end of all there were.
     end: Offset,
-    /// The receiver's newest timestamp since the last of them.
-    newest: Option<u32>,
 }
 
 impl Repeats {
@@ -99,22 +88,7 @@ impl Repeats {
             self.told = self.told.saturating_sub(1);
         }
         self.end = self.end.max(repeat.end);
-        self.newest = None;
         self.kept.push_back(repeat);
-    }
-
-    /// The receiver sent `ack`; whether after all that came since the last repeat, which no copy or late ACK was.
-    fn is_newest(&mut self, ack: &Event) -> bool {
-        if !ack.has(TS) {
-            return false;
-        }
-        let before = self.newest.replace(ack.tsval);
-        before.is_some_and(|before| ack.tsval.wrapping_sub(before).cast_signed() > 0)
-    }
-
-    /// What was repeated last of `una`.
-    fn last_at(&self, una: Offset) -> Option<Repeat> {
-        self.kept.iter().rev().find(|repeat| (repeat.start..repeat.end).contains(&una)).copied()
     }
 
     /// The receiver got `block` twice. Each byte of it is the repeat's that was not yet told of: one
@@ -183,27 +157,6 @@ impl Sender {
         self.repairs.repeats = repeats;
     }
 
-    /// An ACK; `is_empty` if it tells nothing new. Whatever Linux receives twice it reports, so that an empty one
-    /// answers what it threw away for its old timestamp. It is the original of a repeat if that is the only hole.
-    pub(crate) fn watch_discarded(&mut self, event: &Event, at: StackTime, is_empty: bool) {
-        if self.repairs.repeats.are_before(self.flight.una) {
-            return;
-        }
-        let is_newest = self.repairs.repeats.is_newest(event);
-        // A receiver that reports nothing twice answers so what the path doubled.
-        if !is_empty || !is_newest || self.tally.spurious == Segments::NONE {
-            return;
-        }
-        let (una, least) = (self.flight.una, self.least_rtt());
-        let Some(repeat) = self.repairs.repeats.last_at(una) else { return };
-        let sent = self.flight.overlapping(una, una + 1).next().map_or(at, |sent| sent.at);
-        let missing = self.flight.highest_sacked().map_or(0, |end| end - una);
-        let is_only = missing - self.flight.sacked_bytes() == repeat.end - una;
-        if is_only && at - sent < least && self.repairs.episodes.note_discarded(repeat) {
-            self.take_as_arrived(repeat.start, segments_of(repeat.len(), self.terms.mss));
-        }
-    }
-
     /// Data was retransmitted although the receiver had it.
     fn note_needless(&mut self, told: Needless) {
         let segments = told.segments(self.terms.mss);
@@ -212,25 +165,14 @@ impl Sender {
         if segments == Segments::NONE {
             return;
         }
-        if told.of.0 == told.of.1 {
-            self.take_as_arrived(told.start, segments);
-        } else {
-            self.count_as_arrived(segments);
-        }
-    }
-
-    /// What was repeated from `start` on had not been lost.
-    fn take_as_arrived(&mut self, start: Offset, segments: Segments) {
-        self.count_as_arrived(segments);
-        let mut listed = self.retransmissions.iter_mut().rev().take(REPEATS);
-        if let Some(listed) = listed.find(|r| r.seq == start.get() && !r.spurious) {
-            listed.spurious = true;
-        }
-    }
-
-    fn count_as_arrived(&mut self, segments: Segments) {
         self.tally.spurious += segments;
         self.tally.lost = self.tally.lost.saturating_sub(segments);
+        let listed = self.retransmissions.iter_mut().rev().take(REPEATS);
+        let is_whole = told.of.0 == told.of.1;
+        let mut listed = listed.into_iter().filter(|_| is_whole);
+        if let Some(listed) = listed.find(|r| r.seq == told.start.get() && !r.spurious) {
+            listed.spurious = true;
+        }
     }
 }
 
