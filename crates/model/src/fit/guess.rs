@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use tcpwhy::report::{Connection, Direction, State};
 
+use super::closing::Closing;
 use super::path::{self, Bucket, Path};
 use super::steps::Pieces;
 use super::{Fit, reader, trace};
@@ -178,8 +179,8 @@ impl Fit {
     }
 
     fn waits(&self) -> Vec<Guess> {
-        let is_known = self.manner.waits || self.closed_late.is_some();
-        if is_known { Vec::new() } else { vec![Guess::Waits] }
+        let may_wait = self.closing.is_none() && self.manner.closing == Closing::AtOnce;
+        if may_wait { vec![Guess::Waits] } else { Vec::new() }
     }
 
     fn buckets(&self) -> Vec<Guess> {
@@ -365,7 +366,7 @@ impl Fit {
                 fit.manner.writes = Some(Pieces { bytes, pause_ns });
                 fit.write_as_one();
             }
-            Guess::Waits => fit.manner.waits = true,
+            Guess::Waits => fit.manner.closing = Closing::Acknowledged,
             Guess::Stall(after, ns) => fit.manner.stall = Some((after, ns)),
         }
         fit

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use tcpwhy::report::{Connection, Direction, Syn};
 
-use super::direction;
+use super::path::DEFAULT_MSS;
+use super::{direction, steps, trace};
 use crate::world::Side;
 
 /// `[client]` or `[server]` of the scenario: tables of keys with their values.
@@ -35,6 +36,10 @@ impl Settings {
         }
         if let Some(sent) = direction(connection, side) {
             settings.of_sender(sent);
+            let mss = u64::from(connection.mss.unwrap_or(DEFAULT_MSS)).max(1);
+            if trace::passes_nagle(sent, &steps::turns(connection, side), mss) {
+                settings.socket.insert("nodelay".to_owned(), "true".to_owned());
+            }
         }
         settings
     }

@@ -10,6 +10,7 @@
 //! (`docs/reference/limits-method.md` section 9).
 
 mod account;
+mod closing;
 mod guess;
 mod hosts;
 mod path;
@@ -21,7 +22,7 @@ mod trace;
 use core::fmt::{self, Write};
 use serde::{Deserialize, Serialize};
 
-use tcpwhy::report::{Connection, Direction, Vantage};
+use tcpwhy::report::{Connection, Direction, State, Vantage};
 
 pub use account::Account;
 pub use guess::Guess;
@@ -30,6 +31,7 @@ pub use path::Bucket;
 pub use progress::Progress;
 
 use crate::world::{Recorded, Side, Tap};
+use closing::Closing;
 
 /// A scenario that represents a captured connection.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -43,8 +45,8 @@ pub struct Fit {
     /// The same without what packets tell one by one.
     steps_of_rounds: [Vec<steps::Step>; 2],
     manner: steps::Manner,
-    /// Whether the sender closed only when all its data was acknowledged, where its FIN tells.
-    closed_late: Option<bool>,
+    /// When the sender closed, where its FIN tells.
+    closing: Option<Closing>,
     /// The sender's buffer, where one was guessed.
     sndbuf: Option<u64>,
     /// The receiver's, likewise.
@@ -95,6 +97,8 @@ pub enum Unfit {
     Gaps,
     /// It moved more than a model is run for.
     TooLarge,
+    /// The rate of its path changed.
+    VariableRate,
 }
 
 impl fmt::Display for Unfit {
@@ -112,6 +116,9 @@ impl fmt::Display for Unfit {
                 "both sides sent at the same time, which cannot be told apart in steps yet"
             }
             Self::Gaps => "the capture lacks more than one in twenty of its packets",
+            Self::VariableRate => {
+                "the rate of its path changed for more than a tenth of the time, and the model's keeps its rate"
+            }
             Self::TooLarge => "it moved more than 256 MiB, or took turns more than 2,000 times",
         };
         f.write_str(why)
@@ -125,6 +132,9 @@ const SHORT_PACKET: u64 = 500;
 
 /// Events of the model for a packet. Ours: two to four are usual, its acknowledgment included.
 const EVENTS_A_PACKET: u64 = 16;
+
+/// The part of the time for which the path's rate may change. Ours: a cause is named from a tenth on.
+const VARIES: i64 = 10;
 
 /// Most bytes that are repeated. Ours: a few seconds of work.
 const MOST_BYTES: u64 = 256 << 20;
@@ -151,23 +161,27 @@ impl Fit {
         if connection.bytes() > MOST_BYTES {
             return Err(Unfit::TooLarge);
         }
+        let seen = Account::of(direction);
+        if seen.time_in.get(State::BandwidthVariable).0 * VARIES > seen.busy_ns() {
+            return Err(Unfit::VariableRate);
+        }
         let path = path::Path::of(connection, direction, sender);
         let of_rounds = path.of_rounds(connection, direction);
-        let closed_late = trace::closed_late(direction, steps::tap_rtt(connection, sender));
+        let closing = Closing::of(connection, sender);
         Ok(Self {
             ipv6: connection.client.is_ipv6(),
             hosts: [Side::Client, Side::Server].map(|side| hosts::Settings::of(connection, side)),
             steps: steps::of(connection, path.rtt_ns, true)?,
             steps_of_rounds: steps::of(connection, of_rounds.rtt_ns, false)?,
-            manner: steps::Manner { waits: closed_late == Some(true), ..Default::default() },
-            closed_late,
+            manner: steps::Manner { closing: closing.unwrap_or_default(), ..Default::default() },
+            closing,
             sndbuf: None,
             rcvbuf: None,
             hints: guess::Hints::of(&path, direction, connection),
             recorded: recorded(connection),
             sender,
             tap: tap(connection.vantage, sender),
-            seen: Account::of(direction),
+            seen,
             progress: Progress::of(direction),
             first_windows: [syn.window, answer.window],
             mss: u64::from(connection.mss.unwrap_or(path::DEFAULT_MSS)).max(1),

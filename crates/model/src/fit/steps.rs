@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use tcpwhy::report::{Connection, Direction, State, Transfer, Vantage};
 
+use super::closing::Closing;
 use super::{Unfit, direction, trace};
 use crate::world::Side;
 
@@ -51,8 +52,8 @@ pub(super) struct Manner {
     pub(super) writes: Option<Pieces>,
     /// The receiver stops once, after this many bytes of the longest read, for this long.
     pub(super) stall: Option<(u64, u64)>,
-    /// The receiver reads on until the sender closes, which does so when all is acknowledged.
-    pub(super) waits: bool,
+    /// When the sender closes.
+    pub(super) closing: Closing,
 }
 
 /// `[application]` of the scenario, with these steps of both ends repeated `times` times.
@@ -60,7 +61,7 @@ pub(super) fn text(steps: &[Vec<Step>; 2], times: u32, sender: Side, manner: Man
     let list = |side: Side| {
         let steps = &steps[side.index()];
         let manner = if side == sender {
-            Manner { writes: manner.writes, waits: manner.waits, ..Manner::default() }
+            Manner { writes: manner.writes, closing: manner.closing, ..Manner::default() }
         } else {
             Manner { writes: None, ..manner }
         };
@@ -70,11 +71,7 @@ pub(super) fn text(steps: &[Vec<Step>; 2], times: u32, sender: Side, manner: Man
             let _ = writeln!(lines, "  \"{words}\",");
             lines
         });
-        let last = match (manner.waits, side == sender) {
-            (false, _) => "",
-            (true, true) => "  \"drain\",\n",
-            (true, false) => "  \"read to end\",\n",
-        };
+        let last = manner.closing.steps()[usize::from(side != sender)];
         if times == 1 {
             format!("[\n{lines}{last}]\n")
         } else {
@@ -169,6 +166,20 @@ pub(super) fn of(
         before = Some(transfer);
     }
     Ok(writing.steps)
+}
+
+/// Where the peer's turns began: behind these bytes of a side, and at their end.
+pub(super) fn turns(connection: &Connection, side: Side) -> Vec<u64> {
+    let mut transfers: Vec<&Transfer> = connection.transfers.iter().collect();
+    transfers.sort_by_key(|transfer| transfer.start_ns);
+    let (mut bytes, mut turns) = (0, Vec::new());
+    for of_one in transfers.chunk_by(|a, b| a.from == b.from) {
+        if side_of(of_one[0]) == side {
+            bytes += of_one.iter().map(|transfer| transfer.bytes).sum::<u64>();
+            turns.push(bytes);
+        }
+    }
+    turns
 }
 
 struct Writing<'a> {
@@ -369,17 +380,18 @@ const fn captured(connection: &Connection) -> Option<Side> {
     }
 }
 
-/// From the capture point to a host and back; 0 where that is not known, and at the captured host, whose times are
-/// its own.
-pub(super) fn tap_rtt(connection: &Connection, side: Side) -> i64 {
-    if captured(connection) == Some(side) {
-        return 0;
-    }
-    let there = match side {
+/// From the capture point to a host and back; 0 where that is not known.
+fn tap_rtt(connection: &Connection, side: Side) -> i64 {
+    known_tap_rtt(connection, side).unwrap_or(0)
+}
+
+/// The same where it is known. Times of the captured host are its own.
+pub(super) fn known_tap_rtt(connection: &Connection, side: Side) -> Option<i64> {
+    match side {
+        _ if captured(connection) == Some(side) => Some(0),
         Side::Client => connection.tap_to_client_rtt_ns,
         Side::Server => connection.tap_to_server_rtt_ns,
-    };
-    there.unwrap_or(0)
+    }
 }
 
 /// The end of a write, and when the next one came if that was late.

@@ -107,15 +107,23 @@ pub(super) fn answered_before(direction: &Direction, at_ns: i64) -> Option<(i64,
     Some((points[first].at_ns, acked))
 }
 
-/// Whether the sender closed only when all its data was acknowledged. `None` where no FIN tells: none passed, or it
-/// came by itself before that. `tap_rtt_ns` is the time from the capture point to the sender and back.
-pub(super) fn closed_late(direction: &Direction, tap_rtt_ns: i64) -> Option<bool> {
-    let fin = direction.passed.fin?;
-    if fin.with_data {
-        return Some(false);
-    }
-    let acked = direction.answers.points.iter().find(|answer| answer.acked >= direction.bytes)?;
-    (fin.at_ns >= acked.at_ns + tap_rtt_ns).then_some(true)
+/// Whether the sender let out a short end of what it had written though another short segment was not acknowledged:
+/// Nagle's algorithm is off (`tcp_nagle_check`, `tcp_minshall_check`; `TCP_NODELAY`). `turns` are where its peer's turn
+/// began: short segments that more follows at once pass (`tcp_write_xmit`), and so does one with the FIN.
+pub(super) fn passes_nagle(direction: &Direction, turns: &[u64], mss: u64) -> bool {
+    let with_fin = direction.passed.fin.is_some_and(|fin| fin.with_data);
+    let (mut before, mut short) = (0, 0);
+    !direction.passed.is_thinned
+        && direction.passed.points.iter().any(|&(at_ns, end)| {
+            let is_short = (end - before) % mss != 0;
+            let may_wait =
+                is_short && turns.contains(&end) && !(with_fin && end == direction.bytes);
+            let acked = || answered_before(direction, at_ns).map_or(0, |last| last.1);
+            let passes = may_wait && short > acked();
+            before = end;
+            short = if is_short { end } else { short };
+            passes
+        })
 }
 
 /// Rate of payload over the last half of what came.
@@ -206,27 +214,24 @@ pub(super) mod tests {
         assert!(write_ends(&thinned, MSS).is_empty());
     }
 
-    /// Two segments, acknowledged at 30 ms, and a FIN.
-    fn closed(fin: FinPassed) -> Direction {
-        let mut sent = direction(&[(10, 1000), (11, 1300)], &[(29, 1000, 9000), (30, 1300, 9000)]);
-        sent.passed.fin = Some(fin);
-        sent
-    }
-
     #[test]
-    fn a_fin_behind_the_last_acknowledgment_was_not_there_before() {
-        let alone = |at_ns| closed(FinPassed { at_ns, with_data: false });
-        assert_eq!(closed_late(&alone(30), 0), Some(true));
-        assert_eq!(closed_late(&alone(29), 0), None, "queued at some time in between");
-        // The acknowledgment reaches the sender 5 ms behind the capture point, and the FIN needs as long.
-        assert_eq!(closed_late(&alone(40), 10), Some(true));
-        assert_eq!(closed_late(&alone(39), 10), None);
-    }
-
-    #[test]
-    fn a_fin_with_data_was_there_when_that_was_sent() {
-        assert_eq!(closed_late(&closed(FinPassed { at_ns: 11, with_data: true }), 0), Some(false));
-        assert_eq!(closed_late(&direction(&[(10, 1000)], &[(30, 1000, 9000)]), 0), None, "no FIN");
+    fn a_short_end_behind_a_short_segment_waits_unless_nagle_is_off() {
+        let sent =
+            |acked_at| direction(&[(10, 300), (11, 1300), (12, 1500)], &[(acked_at, 300, 9000)]);
+        let fin = |with_data| {
+            let mut sent = sent(30);
+            sent.passed.fin = Some(FinPassed { at_ns: 12, with_data });
+            sent
+        };
+        assert!(passes_nagle(&sent(30), &[1500], MSS));
+        assert!(passes_nagle(&sent(12), &[1500], MSS), "at once");
+        assert!(!passes_nagle(&sent(11), &[1500], MSS), "the first was acknowledged");
+        assert!(!passes_nagle(&sent(30), &[2500], MSS), "more followed it");
+        assert!(!passes_nagle(&sent(30), &[300], MSS), "the first");
+        assert!(passes_nagle(&fin(false), &[1500], MSS));
+        assert!(!passes_nagle(&fin(true), &[1500], MSS), "with the FIN it may pass");
+        let full = direction(&[(10, 300), (11, 1300), (12, 2300)], &[(30, 300, 9000)]);
+        assert!(!passes_nagle(&full, &[2300], MSS), "a full one may pass");
     }
 
     #[test]
