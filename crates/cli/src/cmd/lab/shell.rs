@@ -26,7 +26,8 @@ use crate::run_folder::Held;
 
 pub(super) const AFTER: &str = "\
 The scenario's hosts and its path stand while the shell runs: two network namespaces with the addresses 192.0.2.1 (the
-client) and 192.0.2.2 (the server). Its applications are not started. When the shell ends, all of it is gone.
+client) and 192.0.2.2 (the server). Its applications are not started, and what a host changes later ([[server.changes]])
+stays as it is. When the shell ends, all of it is gone.
 
   tcpwhy lab shell rate-8
   tcpwhy lab shell slow-start --set path.rtt=80ms -- iperf3 -c 192.0.2.2

@@ -69,7 +69,7 @@ pub(super) enum Verdict {
     LessGain,
     /// It is no faster than unchanged.
     NoGain,
-    /// Its time lies outside, but it does not repeat the capture unchanged either; or no run counts.
+    /// It does not repeat the capture unchanged; or no run counts.
     Unknown,
 }
 
@@ -105,8 +105,8 @@ impl Claim {
             (Some(kernel), Some(now)) => verdict(said, [now.ns, kernel.ns], now.busy_ns()),
             _ => Verdict::Unknown,
         };
-        let counts = verdict.is_held() || as_it_was.repeats(seen);
-        let verdict = if counts { verdict } else { Verdict::Unknown };
+        // Where the kernel does something else unchanged, what it does with a change is of no use.
+        let verdict = if as_it_was.repeats(seen) { verdict } else { Verdict::Unknown };
         Self { tried, kernel, verdict }
     }
 }

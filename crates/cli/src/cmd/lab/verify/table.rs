@@ -60,7 +60,7 @@ fn repeated(kernel: &Kernel, seen: &Account) -> String {
     }
     format!(
         "the kernel does not repeat the capture ({off:+.1} %): it is another version, or something is not in the fit.\n\
-         So a time that is as was said counts, and one that is not says nothing.\n"
+         So nothing is known of the changes.\n"
     )
 }
 
