@@ -165,7 +165,11 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
             let repeats = &mut direction.retransmissions;
             directions::link(busy, (walker, facts.lifetime()), repeats)
         });
-        if let Some((pattern, link)) = direction.loss_pattern.as_deref_mut().zip(link.as_ref()) {
+        // A link that was slower for a while drops what its queue had room for before.
+        let asked = link
+            .as_ref()
+            .filter(|_| direction.time_in.get(State::BandwidthVariable) == Duration::ZERO);
+        if let Some((pattern, link)) = direction.loss_pattern.as_deref_mut().zip(asked) {
             loss::ask_link(pattern, link, direction.events.lost);
         }
         direction.link = link.map(Box::new);

@@ -115,7 +115,7 @@ pub(super) const fn told(state: State) -> &'static str {
             "Losses begin when a credit is spent, and the rate is flat afterwards without a queue."
         }
         S::BandwidthVariable => {
-            "The path is full, and what it delivers comes in bursts under a moving ceiling."
+            "The path is full, and what it delivers goes up and down by a third and more, or fell by it."
         }
         S::AckPath => {
             "The round trip is above its least, and for most of that the ACKs waited in a queue on their way back: their time \

@@ -81,7 +81,7 @@ pub(crate) struct Round {
     pub(crate) ack_gap: i64,
     /// Rate of the link, in bytes per second, if a queue stood and the ACKs show that others had a part of it.
     pub(crate) link: Option<u64>,
-    /// A queue stood, and the link was slower by far than before with one.
+    /// A queue stood, and its ACKs came further apart by far than at the fastest rate before with one.
     pub(crate) is_slower: bool,
     pub(crate) loss: bool,
     /// The capture misses some of what passed in it.

@@ -115,7 +115,9 @@ fn at_large_flights(begun: &[Lost], sorted: &[i64], mss: i64) -> &'static str {
 pub(crate) fn ask_link(pattern: &mut LossPattern, link: &Link, lost: u64) {
     let not_its = link.lost_behind + link.lost_elsewhere;
     let placed = link.lost_before + not_its;
-    if link.varies || placed < FEWEST_PLACED || placed * 2 < lost {
+    // What was repeated for nothing has a place as well.
+    let tells = placed.min(lost) >= FEWEST_PLACED && placed * 2 >= lost;
+    if link.varies || !tells {
         return;
     }
     let kind = if link.lost_full * 4 >= placed * 3 {
@@ -268,6 +270,7 @@ mod tests {
         assert_eq!(asked("random", 16, 0, 16), "congestion");
         assert_eq!(asked("unknown", 0, 2, 2), "random");
         assert_eq!(asked("unknown", 0, 1, 1), "unknown", "one gap may be late by itself");
+        assert_eq!(asked("unknown", 0, 14, 1), "unknown", "the others were not lost");
         assert_eq!(asked("unknown", 2, 2, 4), "unknown", "some of both");
         assert_eq!(asked("random", 0, 2, 5), "random", "most are not placed");
         assert_eq!(asked("congestion", 0, 2, 2), "unknown", "a device behind the link");

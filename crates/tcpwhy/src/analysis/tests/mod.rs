@@ -5,6 +5,7 @@ mod ends;
 mod holed;
 mod joined;
 mod opening;
+mod overtaken;
 mod paced;
 mod tails;
 mod talk;

@@ -7,7 +7,9 @@
 use super::Rounds;
 use super::rate::are_same;
 use crate::limits::round::Round;
-use crate::limits::sense::{OPENING_MISSES, OPENING_ROUNDS, SAME_SEGMENTS, STREAM_PACKETS};
+use crate::limits::sense::{
+    OPENING_MISSES, OPENING_ROUNDS, SAME_SEGMENTS, SLOWER_ROUNDS, STREAM_PACKETS,
+};
 
 impl Rounds {
     /// How long the way to the tap held up what found nothing of its sender's before it, at most.
@@ -66,7 +68,10 @@ impl Rounds {
         let newest = self.kept.len() - 1;
         if !self.kept[newest].loss && self.is_rate_flat(newest) {
             self.full_rate = self.kept[newest].rate();
-            self.fastest = self.fastest.max(self.full_rate);
+            self.slower =
+                if self.is_far_below_before(self.full_rate) { self.slower + 1 } else { 0 };
+            let stays = self.slower >= SLOWER_ROUNDS;
+            self.fastest = if stays { self.full_rate } else { self.fastest.max(self.full_rate) };
         }
     }
 }

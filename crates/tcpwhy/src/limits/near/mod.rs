@@ -133,7 +133,7 @@ impl<'a> Near<'a> {
         self.rounds.is_rate_variable(self.at(), self.least)
     }
 
-    /// Whether the link itself was slower by far than in rounds before.
+    /// Whether its ACKs came further apart by far than at the fastest rate with a queue before.
     pub(crate) fn is_slower_than_before(&self) -> bool {
         self.this().is_slower && !self.this().loss
     }

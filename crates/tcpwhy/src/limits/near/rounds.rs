@@ -28,8 +28,9 @@ pub(crate) struct Rounds {
     pub(super) across_loss: Option<u64>,
     /// The newest rate, in bytes per second, at which a queue stood.
     pub(super) full_rate: Option<u64>,
-    /// The highest of those there were.
+    /// The fastest such rate, and how many rounds in a row it was far higher than theirs.
     pub(super) fastest: Option<u64>,
+    pub(super) slower: usize,
 }
 
 impl Rounds {
@@ -37,7 +38,7 @@ impl Rounds {
     pub(crate) fn reuse(&mut self, old: &mut Self) {
         core::mem::swap(&mut self.kept, &mut old.kept);
         self.kept.clear();
-        (self.across_loss, self.full_rate, self.fastest) = (None, None, None);
+        (self.across_loss, self.full_rate, self.fastest, self.slower) = (None, None, None, 0);
     }
 
     /// Closes a round.

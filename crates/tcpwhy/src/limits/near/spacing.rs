@@ -74,22 +74,16 @@ impl Spacing {
         if !are_enough || !TURNS.is_reached(changes, steps) || !is_closer || !self.strays() {
             return None;
         }
-        let falling = |a: &u64, b: &u64| b.cmp(a);
-        let (_, link, _) = rates.select_nth_unstable_by(MID_CLOSEST.of(steps) as usize, falling);
-        Some(*link)
+        Some(mid_closest(rates))
     }
 
-    /// The rate at which the closest seventh of them came, in bytes per second. Others that join the queue leave it as it
-    /// was, as long as some packets are neighbours.
+    /// The rate of the step in the middle of the closest seventh, in bytes per second. Others that join the queue leave
+    /// it as it was, as long as some packets are neighbours.
     pub(crate) fn closest(&self) -> Option<u64> {
+        let mut rates = [0; STEPS];
+        self.steps.iter().zip(&mut rates).for_each(|(step, rate)| *rate = step.rate());
         let count = self.steps.len();
-        if count < SPACED_STEPS {
-            return None;
-        }
-        let mut rates: Vec<u64> = self.steps.iter().map(|step| step.rate()).collect();
-        let falling = |a: &u64, b: &u64| b.cmp(a);
-        let middle = MID_CLOSEST.of(count as u64) as usize;
-        Some(*rates.select_nth_unstable_by(middle, falling).1)
+        (count >= SPACED_STEPS).then(|| mid_closest(&mut rates[..count]))
     }
 
     /// Whether what came strays from an even rate further than a shaper's clock makes it, that lets out a few
@@ -112,6 +106,12 @@ impl Spacing {
         let of_steps = (most - least) * self.steps.len() as i128;
         of_steps >= STRAYED_STEPS * i128::from(bytes) * i128::from(ns)
     }
+}
+
+/// The rate in the middle of the fastest seventh of `rates`.
+fn mid_closest(rates: &mut [u64]) -> u64 {
+    let middle = MID_CLOSEST.of(rates.len() as u64) as usize;
+    *rates.select_nth_unstable_by(middle, |a, b| b.cmp(a)).1
 }
 
 /// The fastest of `rates`, though a fiftieth of them may be faster: one, where all are kept.
@@ -196,6 +196,9 @@ mod tests {
         assert_eq!(closest(64, &[SLOT]), Some(LINK));
         assert_eq!(closest(64, &among()), Some(LINK));
         assert_eq!(closest(64, &[4 * SLOT]), Some(LINK / 4));
+        let few =
+            |close: usize| closest(64, &[vec![SLOT; close], vec![4 * SLOT; 64 - close]].concat());
+        assert_eq!((few(5), few(4)), (Some(LINK), Some(LINK / 4)), "of 64");
         assert_eq!(closest(SPACED_STEPS - 1, &[SLOT]), None, "too few");
     }
 

@@ -64,8 +64,11 @@ pub(super) fn queue_stands(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     if !is_full {
         return None;
     }
-    if near.is_rate_variable() || near.is_slower_than_before() {
+    if near.is_rate_variable() {
         return Some(Verdict::likely(BandwidthVariable).seen(Seen::RateMoves));
+    }
+    if near.is_slower_than_before() {
+        return Some(Verdict::possible(BandwidthVariable).seen(Seen::RateFell));
     }
     Some(full(wait, near))
 }

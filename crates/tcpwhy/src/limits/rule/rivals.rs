@@ -125,8 +125,10 @@ pub(crate) enum Seen {
         room: Room,
         at_sender: bool,
     },
-    /// A queue under a rate that goes up and down, or that is lower than it was.
+    /// A queue under a rate that goes up and down.
     RateMoves,
+    /// A queue under a rate that is lower than it was.
+    RateFell,
     /// Packets in a queue with others between them.
     Among {
         at_sender: bool,
@@ -304,6 +306,8 @@ table! {
         "Seen at one place only, departures at one distance may be a pace or a shaper of the sender's.";
     BandwidthVariable, S::RateMoves => [BandwidthExternal]:
         "Others that come and go change this transfer's part of the link as well.";
+    BandwidthVariable, S::RateFell => [BandwidthExternal, BandwidthSelfQueue]:
+        "Others that take turns with it packet by packet, or a token bucket whose credit is spent, look alike.";
     BandwidthExternal, S::Among { at_sender: true } => [BandwidthSelfQueue, BandwidthVariable]:
         "Losses of packets in the queue, or a link that stops now and then, leave gaps as well.";
     BandwidthExternal, S::Among { at_sender: false } =>

@@ -252,13 +252,14 @@ mod tests {
         assert_eq!(book.open.number, 1);
     }
 
-    /// Whether the link turns out to be slower in a round of 30 ms, behind five others of 30 segments each. Its segments
-    /// come at these distances in milliseconds, over and over. Each round trip has `queue` above the least.
-    fn slower(segments: i64, distances: &[i64], queue: i64) -> bool {
+    /// Whether the link turns out to be slower in the last of `rounds` of 30 ms, behind five others of 30 segments each,
+    /// a millisecond apart. Those come at these distances in microseconds, over and over, with `queue` above the least
+    /// round trip.
+    fn slower(rounds: i64, segments: i64, distances: &[i64], queue: i64) -> bool {
         let mut book = RoundBook::default();
-        let mut enter = |number: i64, segments: i64, distances: &[i64]| {
+        let mut enter = |number: i64, segments: i64, distances: &[i64], queue: i64| {
             let times = distances.iter().cycle().take(64);
-            times.for_each(|ms| book.spacing.push(1448, ms * 1_000_000));
+            times.for_each(|us| book.spacing.push(1448, us * 1_000));
             let (start, least) = (number * 30_000_000, 20_000_000);
             let rtt = least + queue;
             let round = Round {
@@ -274,18 +275,26 @@ mod tests {
             book.enter(&round, least, false);
             book.closed.kept.back().is_some_and(|round| round.is_slower)
         };
-        let before = (0..5).any(|number| enter(number, 30, &[1]));
+        let before = (0..5).any(|number| enter(number, 30, &[1_000], 10_000_000));
         assert!(!before, "they are alike");
-        enter(5, segments, distances)
+        (5..5 + rounds).map(|number| enter(number, segments, distances, queue)).last() == Some(true)
     }
 
     #[test]
     fn a_link_is_slower_if_even_neighbours_in_its_queue_come_further_apart() {
         let queue = 10_000_000;
-        assert!(slower(20, &[2], queue));
-        assert!(!slower(21, &[2], queue), "less than a third of its rate is missing");
-        assert!(!slower(10, &[1, 5], queue), "others have the rest of it");
-        assert!(!slower(20, &[2], 0), "no queue stood: the sender had no more to send");
+        assert!(slower(1, 20, &[1_500], queue));
+        assert!(!slower(1, 21, &[1_500], queue), "less than a third of its rate is missing");
+        assert!(!slower(1, 20, &[1_490], queue), "neighbours came closer");
+        assert!(!slower(1, 10, &[1_000, 5_000], queue), "others have the rest of it");
+        assert!(!slower(1, 20, &[1_500], 0), "no queue stood: the sender had no more to send");
+    }
+
+    #[test]
+    fn a_link_that_stays_slower_is_no_faster_one() {
+        // The first three are flat only with those before them in sight.
+        let slower = |rounds| slower(rounds, 20, &[1_500], 10_000_000);
+        assert_eq!([1, 12, 20].map(slower), [true, true, false]);
     }
 
     #[test]

@@ -68,6 +68,9 @@ impl Sender {
         if self.is_probe_of_shut(event, at) {
             return;
         }
+        if self.came_late(event, segments) {
+            return;
+        }
         self.repairs.doubled.on_repeat((event.seq, event.end()));
         if event.end() <= self.flight.nxt {
             self.take_unexplained(event, step);

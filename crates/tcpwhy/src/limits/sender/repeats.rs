@@ -1,10 +1,11 @@
 //! Recent retransmissions, and how much of them the receiver had already.
 //!
-//! Two things prove a repeat needless. The receiver reports data that it got twice (D-SACK,
+//! Three things prove a repeat needless. The receiver reports data that it got twice (D-SACK,
 //! RFC 2883): that names the range. Or the first ACK across a hole echoes a timestamp older than
 //! the repeat's: then the original filled the hole (RFC 3522, RFC 7323 §4.3); it tells of the hole
-//! at the left edge alone, for that is what the receiver takes its echo from. Linux takes back a
-//! cut window when each repeat is reported (`tcp_may_undo`: `undo_retrans` is 0).
+//! at the left edge alone, for that is what the receiver takes its echo from. Away from the sender the original
+//! may pass behind its repeat, with an older timestamp. Linux takes back a cut window when each repeat is reported
+//! (`tcp_may_undo`: `undo_retrans` is 0).
 
 use std::collections::VecDeque;
 
@@ -106,6 +107,15 @@ impl Repeats {
         })
     }
 
+    /// `event` was repeated before it came, and has an older timestamp than its repeat.
+    fn on_original(&mut self, event: &Event) -> Option<Needless> {
+        let (from, to) = (event.seq, event.end());
+        let is_older =
+            |stamp: u32| event.has(TS) && stamp.wrapping_sub(event.tsval).cast_signed() > 0;
+        let mut later = self.untold().filter(|repeat| repeat.start <= from && to <= repeat.end);
+        later.find(|repeat| repeat.stamp.is_some_and(is_older))?.take(from, to)
+    }
+
     /// `ack` is the first ACK beyond `una`: what it echoes is what filled the hole there.
     pub(crate) fn on_echo(
         &mut self,
@@ -147,6 +157,18 @@ impl Sender {
         self.repairs.probe.on_dsack(block);
     }
 
+    /// Whether `event` is the original of what was repeated and had only been overtaken: it passes here behind its repeat
+    /// and left before it. Then that was for nothing. Whether the sender learns of it in time does not show here: its cut
+    /// stays.
+    pub(super) fn came_late(&mut self, event: &Event, segments: Segments) -> bool {
+        let told = self.repairs.repeats.on_original(event);
+        if let Some(told) = told {
+            self.tally.out_of_order += segments;
+            self.count_needless(told);
+        }
+        told.is_some()
+    }
+
     /// The ACK `event` fills a hole at `una`: its echo tells by what.
     pub(crate) fn watch_echo(&mut self, event: &Event, una: Offset) {
         if self.repairs.repeats.are_before(una) {
@@ -159,9 +181,13 @@ impl Sender {
 
     /// Data was retransmitted although the receiver had it.
     fn note_needless(&mut self, told: Needless) {
+        self.count_needless(told);
+        self.take_back(told.episode);
+    }
+
+    fn count_needless(&mut self, told: Needless) {
         let segments = told.segments(self.terms.mss);
         self.repairs.episodes.note_needless(told.episode, told.bytes);
-        self.take_back(told.episode);
         if segments == Segments::NONE {
             return;
         }
@@ -228,6 +254,28 @@ mod tests {
         assert_eq!(told(&mut repeats, block(0, 10)), [(0, 10)]);
         assert_eq!(told(&mut repeats, block(0, 10)), [(0, 10)]);
         assert_eq!(told(&mut repeats, block(0, 10)), []);
+    }
+
+    #[test]
+    fn what_comes_behind_its_repeat_and_is_older_was_overtaken() {
+        let event = |seq, len, tsval, bits| Event {
+            seq: Offset::at(seq),
+            len,
+            tsval,
+            bits,
+            ..Event::default()
+        };
+        let told = |event: &Event| {
+            let mut repeats = repeats(&[(0, 10, 5), (20, 30, 5)]);
+            let first = repeats.on_original(event).map(|told| (told.start.get(), told.bytes));
+            assert!(repeats.on_original(event).is_none(), "once");
+            first
+        };
+        assert_eq!(told(&event(20, 10, 4, TS)), Some((20, 10)));
+        assert_eq!(told(&event(20, 10, 5, TS)), None, "another repeat, or a copy");
+        assert_eq!(told(&event(20, 10, 4, 0)), None, "without a timestamp");
+        assert_eq!(told(&event(10, 10, 4, TS)), None, "it was not repeated");
+        assert_eq!(told(&event(5, 10, 4, TS)), None, "nor was all of this");
     }
 
     #[test]
