@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tcpwhy::report::{Connection, Direction, FinPassed};
 
-use super::{direction, steps};
+use super::{direction, trace};
 use crate::world::Side;
 
 /// When a sender closes.
@@ -22,7 +22,7 @@ impl Closing {
     /// What the FINs show of `sender`. `None` where they do not tell: it sent none, or how far it is away is not known.
     pub(super) fn of(connection: &Connection, sender: Side) -> Option<Self> {
         let fin_of = |side| direction(connection, side).and_then(|sent| sent.passed.fin);
-        let there = steps::known_tap_rtt(connection, sender)?;
+        let there = trace::tap_rtt(connection, sender)?;
         Self::by_fins(direction(connection, sender)?, fin_of(sender.peer()), there)
     }
 
@@ -68,31 +68,35 @@ mod tests {
         Closing::by_fins(&sent, peers, if is_captured { 0 } else { 10 })
     }
 
-    const fn alone(at_ns: i64) -> Option<FinPassed> {
-        Some(FinPassed { at_ns, with_data: false })
+    const fn alone(at_ns: i64) -> FinPassed {
+        FinPassed { at_ns, with_data: false }
     }
 
     #[test]
     fn a_fin_behind_the_last_acknowledgment_was_not_there_before() {
-        assert_eq!(closed(true, alone(30), None), Some(Closing::Acknowledged));
-        assert_eq!(closed(true, alone(29), None), Some(Closing::AtOnce));
+        assert_eq!(closed(true, Some(alone(30)), None), Some(Closing::Acknowledged));
+        assert_eq!(closed(true, Some(alone(29)), None), Some(Closing::AtOnce));
         // The acknowledgment reaches the sender 5 ns behind the capture point, and the FIN needs as long.
-        assert_eq!(closed(false, alone(40), None), Some(Closing::Acknowledged));
-        assert_eq!(closed(false, alone(39), None), Some(Closing::AtOnce));
+        assert_eq!(closed(false, Some(alone(40)), None), Some(Closing::Acknowledged));
+        assert_eq!(closed(false, Some(alone(39)), None), Some(Closing::AtOnce));
     }
 
     #[test]
     fn a_fin_with_data_was_there_when_that_was_sent() {
         let with_data = Some(FinPassed { at_ns: 11, with_data: true });
         assert_eq!(closed(true, with_data, None), Some(Closing::AtOnce));
-        assert_eq!(closed(true, None, alone(40)), None, "no FIN");
+        assert_eq!(closed(true, None, Some(alone(40))), None, "no FIN");
     }
 
     #[test]
     fn who_closes_second_follows() {
-        assert_eq!(closed(true, alone(31), alone(31)), Some(Closing::Behind));
-        assert_eq!(closed(true, alone(31), alone(32)), Some(Closing::Acknowledged));
-        assert_eq!(closed(false, alone(50), alone(40)), Some(Closing::Behind));
-        assert_eq!(closed(false, alone(50), alone(41)), Some(Closing::Acknowledged), "they cross");
+        assert_eq!(closed(true, Some(alone(31)), Some(alone(31))), Some(Closing::Behind));
+        assert_eq!(closed(true, Some(alone(31)), Some(alone(32))), Some(Closing::Acknowledged));
+        assert_eq!(closed(false, Some(alone(50)), Some(alone(40))), Some(Closing::Behind));
+        assert_eq!(
+            closed(false, Some(alone(50)), Some(alone(41))),
+            Some(Closing::Acknowledged),
+            "they cross"
+        );
     }
 }

@@ -3,7 +3,7 @@
 use core::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
-use tcpwhy::report::{Connection, Direction, State, Transfer, Vantage};
+use tcpwhy::report::{Connection, Direction, State, Transfer};
 
 use super::closing::Closing;
 use super::{Unfit, direction, trace};
@@ -303,7 +303,7 @@ impl Writing<'_> {
     }
 
     fn captured(&self) -> Option<Side> {
-        captured(self.connection)
+        trace::captured(self.connection)
     }
 
     /// From a host to the capture point.
@@ -371,27 +371,9 @@ impl Writing<'_> {
     }
 }
 
-/// The host that was captured.
-const fn captured(connection: &Connection) -> Option<Side> {
-    match connection.vantage {
-        Vantage::Client => Some(Side::Client),
-        Vantage::Server => Some(Side::Server),
-        Vantage::Middle | Vantage::Unknown => None,
-    }
-}
-
 /// From the capture point to a host and back; 0 where that is not known.
 fn tap_rtt(connection: &Connection, side: Side) -> i64 {
-    known_tap_rtt(connection, side).unwrap_or(0)
-}
-
-/// The same where it is known. Times of the captured host are its own.
-pub(super) fn known_tap_rtt(connection: &Connection, side: Side) -> Option<i64> {
-    match side {
-        _ if captured(connection) == Some(side) => Some(0),
-        Side::Client => connection.tap_to_client_rtt_ns,
-        Side::Server => connection.tap_to_server_rtt_ns,
-    }
+    trace::tap_rtt(connection, side).unwrap_or(0)
 }
 
 /// The end of a write, and when the next one came if that was late.

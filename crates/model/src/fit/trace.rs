@@ -3,7 +3,7 @@
 //!
 //! Only spacing and sizes are looked at. When a packet was sent is not taken over: the model finds it.
 
-use tcpwhy::report::{Direction, Vantage};
+use tcpwhy::report::{Connection, Direction, Vantage};
 
 use crate::socket::Offered;
 use crate::world::Side;
@@ -105,6 +105,24 @@ pub(super) fn answered_before(direction: &Direction, at_ns: i64) -> Option<(i64,
     // Of several with the same count the first tells when it came.
     let first = points.partition_point(|answer| answer.acked < acked);
     Some((points[first].at_ns, acked))
+}
+
+/// The host that was captured.
+pub(super) const fn captured(connection: &Connection) -> Option<Side> {
+    match connection.vantage {
+        Vantage::Client => Some(Side::Client),
+        Vantage::Server => Some(Side::Server),
+        Vantage::Middle | Vantage::Unknown => None,
+    }
+}
+
+/// From the capture point to a host and back, where that is known. Times of the captured host are its own.
+pub(super) fn tap_rtt(connection: &Connection, side: Side) -> Option<i64> {
+    match side {
+        _ if captured(connection) == Some(side) => Some(0),
+        Side::Client => connection.tap_to_client_rtt_ns,
+        Side::Server => connection.tap_to_server_rtt_ns,
+    }
 }
 
 /// Whether the sender let out a short end of what it had written though another short segment was not acknowledged:

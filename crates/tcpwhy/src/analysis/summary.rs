@@ -9,8 +9,8 @@ use crate::limits::quick::turns::Turns;
 use crate::limits::walk::Walker;
 use crate::measure::{loss, stack};
 use crate::report::{
-    ClearError, Connection, Direction, End, Exchange, FrameRange, LowHigh, Names, ScalingRefusedBy,
-    SenderStack, State, Syn, Transfer, Vantage, WindowScaling,
+    ClearError, Connection, Direction, End, Exchange, FrameRange, Link, LowHigh, Names,
+    ScalingRefusedBy, SenderStack, State, Syn, Transfer, Vantage, WindowScaling,
 };
 use crate::segments::Segments;
 use tcpwhy_words::units::Duration;
@@ -142,6 +142,14 @@ pub(crate) fn blank(facts: &Facts) -> Connection {
     }
 }
 
+/// The losses of `direction` by its link. One that was slower for a while drops what its queue had room for before.
+fn ask_link(direction: &mut Direction, link: Option<&Link>) {
+    let link = link.filter(|_| direction.time_in.get(State::BandwidthVariable) == Duration::ZERO);
+    if let Some((pattern, link)) = direction.loss_pattern.as_deref_mut().zip(link) {
+        loss::ask_link(pattern, link, direction.events.lost);
+    }
+}
+
 /// The report's account of a connection, made from its `outline`. `analysis` is done but for its words, which
 /// go into the account.
 pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysis) -> Connection {
@@ -165,13 +173,7 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
             let repeats = &mut direction.retransmissions;
             directions::link(busy, (walker, facts.lifetime()), repeats)
         });
-        // A link that was slower for a while drops what its queue had room for before.
-        let asked = link
-            .as_ref()
-            .filter(|_| direction.time_in.get(State::BandwidthVariable) == Duration::ZERO);
-        if let Some((pattern, link)) = direction.loss_pattern.as_deref_mut().zip(asked) {
-            loss::ask_link(pattern, link, direction.events.lost);
-        }
+        ask_link(&mut direction, link.as_ref());
         direction.link = link.map(Box::new);
         (direction.passed, direction.answers) = core::mem::take(&mut passed[side]);
         direction.trail = trails.as_mut().and_then(|both| both[side].take()).map(Box::new);
