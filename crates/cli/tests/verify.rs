@@ -80,9 +80,9 @@ fn a_change_that_costs_time_is_told_as_one() {
 /// A slow processor's pauses, which no fit has.
 #[test]
 fn what_the_model_does_not_repeat_is_refused_with_where_it_parts() {
-    let ran = verify("app-slow-cpu", &["--backend", "model:6.1"]);
+    let ran = verify("rwnd-cap-rmem4096", &["--backend", "model:6.1"]);
     assert_eq!(ran.status, Some(3));
-    assert!(ran.stdout.contains("they part most in app, by"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("they part most in rwnd.cap, by"), "{}", ran.stdout);
     assert!(ran.stderr.contains("nothing was carried out"), "{}", ran.stderr);
 }
 

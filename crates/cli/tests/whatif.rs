@@ -91,14 +91,14 @@ fn the_manual_shows_what_is_printed() {
 
 #[test]
 fn what_is_not_repeated_is_not_answered() {
-    let told = asked("lag-sndbuf", &["rtt=1ms"]);
+    let told = asked("rwnd-cap-rmem4096", &["rtt=1ms"]);
     assert_eq!((&told["repeats"], &told["changes"]), (&Value::Bool(false), &Value::Array(vec![])));
-    let file = testdata("kernel/lag-sndbuf.server.pcap.gz");
+    let file = testdata("kernel/rwnd-cap-rmem4096.server.pcap.gz");
     let mistyped = run(&["whatif", &file, "--set", "colour=red"]);
     assert_eq!(mistyped.status, Some(2), "{}", mistyped.stdout);
     assert!(mistyped.stderr.contains("colour"), "{}", mistyped.stderr);
     let words = run(&["whatif", &file]).stdout;
-    assert!(words.contains("the model does not repeat it") && words.contains("sndbuf"), "{words}");
+    assert!(words.contains("the model does not repeat it") && words.contains("rwnd.cap"), "{words}");
 }
 
 #[test]

@@ -228,6 +228,7 @@ impl Analysis {
                 spans: busy.full.iter().map(|(from, to)| (own(*from), own(*to))).collect(),
                 varies: busy.varies,
                 is_proven: busy.is_proven,
+                came_back: false,
             });
             walker.finish(facts.lifetime(), facts.sides[side].fin_at.is_some(), full);
             // Nobody acknowledges, so only what never came again was missed for sure.

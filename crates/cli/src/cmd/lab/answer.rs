@@ -194,8 +194,9 @@ fn where_it_went(text: &mut String, variant: &Variant) {
     ];
     *text += &line("", titles.map(title));
     let taken = Duration(variant.time_ns.median).to_string();
-    let modelled = model.and_then(|model| model.time_ns);
-    let modelled = modelled.map(|times| Duration(times.median).to_string()).unwrap_or_default();
+    // Of the throw whose states stand below it.
+    let modelled = model.and_then(|model| model.first_ns);
+    let modelled = modelled.map(|ns| Duration(ns).to_string()).unwrap_or_default();
     *text += &line("to the last ACK of data", [taken, modelled, String::new()]);
     for state in states {
         *text += &line(state, cells.each_ref().map(|column| column.cell(state)));
@@ -384,7 +385,8 @@ mod tests {
         let calls = |count| Times { count, median_ns: 30_000_000, p95_ns: 31_000_000 };
         let model = Modelled {
             kernel: "6.1".to_owned(),
-            time_ns: Some(Spread { min: 36_400_000, median: 36_400_000, max: 36_400_000 }),
+            time_ns: Some(Spread { min: 36_200_000, median: 36_400_000, max: 36_600_000 }),
+            first_ns: Some(36_300_000),
             states_ns: times(&[("cwnd.slow_start", 36_000_000)]),
             refused: None,
         };

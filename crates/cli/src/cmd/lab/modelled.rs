@@ -25,6 +25,9 @@ pub(super) struct Modelled {
     pub(super) kernel: String,
     /// As of the runs; over several throws of the dice where chance decides. `null` if the model cannot run it.
     pub(super) time_ns: Option<Spread>,
+    /// The time of the first throw.
+    #[serde(skip)]
+    pub(super) first_ns: Option<i64>,
     /// Time in each state by the model's own account, of the first throw.
     pub(super) states_ns: BTreeMap<String, u64>,
     /// Why it cannot.
@@ -59,6 +62,7 @@ pub(super) fn modelled(
         return Ok(told);
     }
     told.time_ns = Some(thrown(&plan, Kernels::both(KernelProfile::of(version)), outcome.time_ns));
+    told.first_ns = Some(outcome.time_ns);
     told.states_ns = outcome.kernel.unwrap_or_default();
     Ok(told)
 }

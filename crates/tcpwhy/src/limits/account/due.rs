@@ -18,6 +18,8 @@ pub(crate) struct FullLink {
     pub(crate) varies: bool,
     /// That it is a link is proven, and not only likely.
     pub(crate) is_proven: bool,
+    /// Its rate fell and came back.
+    pub(crate) came_back: bool,
 }
 
 impl FullLink {
@@ -29,6 +31,7 @@ impl FullLink {
         let yields = |full: bool| {
             let Interval { state, sure, alternative, .. } = *interval;
             let verdict = Verdict { state, sure, alternative };
+            let verdict = rule::link::by_what_came_later(verdict, self.came_back);
             if full {
                 rule::link::while_full(verdict, (self.varies, self.is_proven))
             } else {
@@ -118,7 +121,12 @@ mod tests {
             due.push(interval.clone());
         }
         assert!(due.next().is_none(), "the link is not known");
-        due.release(FullLink { spans: spans.to_vec(), varies: false, is_proven: true });
+        due.release(FullLink {
+            spans: spans.to_vec(),
+            varies: false,
+            is_proven: true,
+            came_back: false,
+        });
         let parts = core::iter::from_fn(|| due.next()).flatten();
         parts.map(|part| (part.start, part.end, part.state)).collect()
     }

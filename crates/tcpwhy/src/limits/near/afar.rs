@@ -68,10 +68,15 @@ impl Rounds {
         let newest = self.kept.len() - 1;
         if !self.kept[newest].loss && self.is_rate_flat(newest) {
             self.full_rate = self.kept[newest].rate();
-            self.slower =
-                if self.is_far_below_before(self.full_rate) { self.slower + 1 } else { 0 };
-            let stays = self.slower >= SLOWER_ROUNDS;
-            self.fastest = if stays { self.full_rate } else { self.fastest.max(self.full_rate) };
+            if !self.is_far_below_before(self.full_rate) {
+                self.came_back |= self.fell;
+                (self.fastest, self.slower) = (self.fastest.max(self.full_rate), 0);
+                return;
+            }
+            self.slower += 1;
+            if self.slower >= SLOWER_ROUNDS {
+                (self.fastest, self.slower, self.fell) = (self.full_rate, 0, false);
+            }
         }
     }
 }

@@ -31,6 +31,9 @@ pub(crate) struct Rounds {
     /// The fastest such rate, and how many rounds in a row it was far higher than theirs.
     pub(super) fastest: Option<u64>,
     pub(super) slower: usize,
+    /// The link was slower than that since, and then as fast again.
+    pub(super) fell: bool,
+    pub(in crate::limits) came_back: bool,
 }
 
 impl Rounds {
@@ -38,7 +41,8 @@ impl Rounds {
     pub(crate) fn reuse(&mut self, old: &mut Self) {
         core::mem::swap(&mut self.kept, &mut old.kept);
         self.kept.clear();
-        (self.across_loss, self.full_rate, self.fastest, self.slower) = (None, None, None, 0);
+        (self.across_loss, self.full_rate, self.fastest) = (None, None, None);
+        (self.slower, self.fell, self.came_back) = (0, false, false);
     }
 
     /// Closes a round.
@@ -47,6 +51,7 @@ impl Rounds {
             self.kept.pop_front();
         }
         self.kept.push_back(*round);
+        self.fell |= round.is_slower;
         self.across_loss = self.rate_across_loss().or(self.across_loss);
     }
 

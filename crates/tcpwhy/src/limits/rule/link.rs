@@ -9,6 +9,7 @@ use crate::report::State::{
     self, App, AppWindow, BandwidthExternal, BandwidthSelfQueue, BandwidthVariable, CwndClamp,
     Pacing, RwndCap, RwndReader, Sndbuf,
 };
+use crate::report::Sure;
 
 /// A stream that passes a tap away from its sender without a pause: a link before the tap that is full, if there is a
 /// queue or none could be seen. What released which packet cannot be told there, but a window or a buffer that held
@@ -73,6 +74,13 @@ pub(super) fn queue_stands(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     Some(full(wait, near))
 }
 
+/// What `verdict` becomes at the end of all. A rate that fell and never came back is that of a link whose first packets
+/// passed faster, as a token bucket lets them, or of a share of it; it varies only if it came back.
+pub(crate) fn by_what_came_later(verdict: Verdict, came_back: bool) -> Verdict {
+    let fell = verdict.state == BandwidthVariable && verdict.sure == Sure::Possible;
+    if fell && !came_back { Verdict::likely(BandwidthSelfQueue) } else { verdict }
+}
+
 /// What `verdict` becomes where the link was full for a round trip and more. A window, a buffer, a pace or a repair beside
 /// it cost nothing, for it could carry no more. So did what only seems to have waited for a program, by elimination.
 /// A program that is known to have written nothing, a shut window, timers, queues of the own host, the last flight and
@@ -135,7 +143,6 @@ mod tests {
     use crate::limits::round::Round;
     use crate::limits::rule::by_rounds;
     use crate::limits::wait::{Release, Window};
-    use crate::report::Sure;
     use crate::segments::Segments;
 
     const RTT: i64 = 20_000_000;
@@ -177,6 +184,18 @@ mod tests {
     fn told(change: impl Fn(&mut Round)) -> Option<(State, Sure)> {
         let decision = asked(&stream(change), 3, Edge::Far);
         decision.map(|decision| (decision.state, decision.sure))
+    }
+
+    #[test]
+    fn a_rate_that_fell_varies_only_if_it_came_back() {
+        let later = |verdict: Verdict, came_back| by_what_came_later(verdict, came_back).state;
+        let fell = Verdict::possible(BandwidthVariable);
+        assert_eq!(
+            [false, true].map(|back| later(fell, back)),
+            [BandwidthSelfQueue, BandwidthVariable]
+        );
+        let moves = Verdict::likely(BandwidthVariable);
+        assert_eq!(later(moves, false), BandwidthVariable, "up and down");
     }
 
     #[test]

@@ -223,7 +223,8 @@ impl Walker {
     fn take_link(&mut self, full: FullLink) {
         // Without an answer nobody knows what was waited for.
         let full = if self.sender.terms.unanswered { FullLink::default() } else { full };
-        self.due.release(full);
+        let came_back = self.sender.book.closed.came_back;
+        self.due.release(FullLink { came_back, ..full });
         self.book_due();
     }
 
