@@ -98,7 +98,10 @@ fn what_is_not_repeated_is_not_answered() {
     assert_eq!(mistyped.status, Some(2), "{}", mistyped.stdout);
     assert!(mistyped.stderr.contains("colour"), "{}", mistyped.stderr);
     let words = run(&["whatif", &file]).stdout;
-    assert!(words.contains("the model does not repeat it") && words.contains("rwnd.cap"), "{words}");
+    assert!(
+        words.contains("the model does not repeat it") && words.contains("rwnd.cap"),
+        "{words}"
+    );
 }
 
 #[test]
