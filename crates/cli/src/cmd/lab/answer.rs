@@ -385,8 +385,8 @@ mod tests {
         let calls = |count| Times { count, median_ns: 30_000_000, p95_ns: 31_000_000 };
         let model = Modelled {
             kernel: "6.1".to_owned(),
-            time_ns: Some(Spread { min: 36_200_000, median: 36_400_000, max: 36_600_000 }),
-            first_ns: Some(36_300_000),
+            time_ns: Some(Spread { min: 36_400_000, median: 36_400_000, max: 36_400_000 }),
+            first_ns: Some(36_400_000),
             states_ns: times(&[("cwnd.slow_start", 36_000_000)]),
             refused: None,
         };
