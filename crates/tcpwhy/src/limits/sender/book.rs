@@ -254,81 +254,6 @@ mod tests {
         assert_eq!(book.open.number, 1);
     }
 
-    /// Enters a round of 30 ms with as many segments, which came evenly, and with a queue; whether the link was slower.
-    fn enter(book: &mut RoundBook, number: i64, segments: i64) -> bool {
-        enter_spaced(book, number, segments, (&[30_000 / segments], 10_000_000))
-    }
-
-    /// The same with segments at these distances in microseconds, over and over, and with `queue` above the least round
-    /// trip.
-    fn enter_spaced(
-        book: &mut RoundBook,
-        number: i64,
-        segments: i64,
-        (distances, queue): (&[i64], i64),
-    ) -> bool {
-        let times = distances.iter().cycle().take(64);
-        times.for_each(|us| book.spacing.push(1448, us * 1_000));
-        let (start, least) = (number * 30_000_000, 20_000_000);
-        let rtt = least + queue;
-        let round = Round {
-            number: number.cast_unsigned(),
-            start: StackTime(start),
-            end: StackTime(start + 30_000_000),
-            acked: segments * 1448,
-            rtt_min: Some(rtt),
-            rtt_max: rtt,
-            rtt_sum: 30 * rtt,
-            rtt_count: 30,
-            ..Round::default()
-        };
-        book.enter(&round, least, true);
-        book.closed.kept.back().is_some_and(|round| round.is_slower)
-    }
-
-    /// Whether the link turns out to be slower in the last of `rounds`, behind five others of 30 segments each.
-    fn slower(rounds: i64, segments: i64, distances: &[i64], queue: i64) -> bool {
-        let mut book = RoundBook::default();
-        let before = (0..5).any(|number| enter(&mut book, number, 30));
-        assert!(!before, "they are alike");
-        let last = (5..5 + rounds)
-            .map(|number| enter_spaced(&mut book, number, segments, (distances, queue)));
-        last.last() == Some(true)
-    }
-
-    #[test]
-    fn a_link_is_slower_if_even_neighbours_in_its_queue_come_further_apart() {
-        let queue = 10_000_000;
-        assert!(slower(1, 20, &[1_500], queue));
-        assert!(!slower(1, 21, &[1_500], queue), "less than a third of its rate is missing");
-        assert!(!slower(1, 20, &[1_490], queue), "neighbours came closer");
-        assert!(!slower(1, 10, &[1_000, 5_000], queue), "others have the rest of it");
-        assert!(!slower(1, 20, &[1_500], 0), "no queue stood: the sender had no more to send");
-    }
-
-    #[test]
-    fn a_link_that_stays_slower_is_no_faster_one() {
-        // The first three are flat only with those before them in sight.
-        let slower = |rounds| slower(rounds, 20, &[1_500], 10_000_000);
-        assert_eq!([1, 12, 20].map(slower), [true, true, false]);
-    }
-
-    #[test]
-    fn a_rate_came_back_if_it_was_as_high_before_and_behind_slower_rounds() {
-        let came_back = |slower_rounds: i64, behind: i64| {
-            let mut book = RoundBook::default();
-            let slow = 5..5 + slower_rounds;
-            for number in 0..slow.end + behind {
-                enter(&mut book, number, if slow.contains(&number) { 20 } else { 30 });
-            }
-            book.closed.came_back
-        };
-        assert!(came_back(6, 6));
-        assert!(!came_back(0, 12), "it never fell");
-        assert!(!came_back(6, 0), "it never rose");
-        assert!(!came_back(40, 0), "it is that of the link by now");
-    }
-
     #[test]
     fn a_flight_stands_still_until_it_differs_by_two_segments_or_one_is_lost() {
         let mut still = Still::default();
@@ -413,3 +338,6 @@ mod tests {
         assert_eq!((book.burst_proven, book.listed.len()), (9000, 1));
     }
 }
+
+#[cfg(test)]
+mod slower;
