@@ -14,8 +14,8 @@
 //! variants of that link. At the receiver such a path is only called full. Changes much quicker than a round
 //! trip average out. A link whose rate falls to a quarter for a second (`tcpwhy lab run changing-rate`) shows by the
 //! rounds that are slower than those before. Others that begin to use the link leave some packets neighbours, at its
-//! rate; where they take turns packet by packet (`fq_codel`, CAKE), that looks alike. A rate that stays lower for
-//! twelve round trips, or does not come back, is the link's.
+//! rate; where they take turns packet by packet (`fq_codel`, CAKE), that looks alike. A rate that
+//! does not come back is the link's.
 //!
 //! # What it is not
 //! Not the hosts' windows or buffers. Whether the radio, other stations or the provider changes the

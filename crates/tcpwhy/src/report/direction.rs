@@ -296,7 +296,7 @@ pub struct Retransmitted {
     pub rto: u64,
     /// Tail loss probes that repeat data.
     pub tlp: u64,
-    /// Not lost, as D-SACK, the echo of the original's timestamp, or an answer to it shows.
+    /// Not lost, as D-SACK, the echo of the original's timestamp, or the original behind its repeat shows.
     pub spurious: u64,
     /// Data the tap had already seen acknowledged.
     pub unnecessary: u64,

@@ -7,9 +7,7 @@
 use super::Rounds;
 use super::rate::are_same;
 use crate::limits::round::Round;
-use crate::limits::sense::{
-    OPENING_MISSES, OPENING_ROUNDS, SAME_SEGMENTS, SLOWER_ROUNDS, STREAM_PACKETS,
-};
+use crate::limits::sense::{OPENING_MISSES, OPENING_ROUNDS, SAME_SEGMENTS, STREAM_PACKETS};
 
 impl Rounds {
     /// How long the way to the tap held up what found nothing of its sender's before it, at most.
@@ -70,12 +68,7 @@ impl Rounds {
             self.full_rate = self.kept[newest].rate();
             if !self.is_far_below_before(self.full_rate) {
                 self.came_back |= self.fell;
-                (self.fastest, self.slower) = (self.fastest.max(self.full_rate), 0);
-                return;
-            }
-            self.slower += 1;
-            if self.slower >= SLOWER_ROUNDS {
-                (self.fastest, self.slower, self.fell) = (self.full_rate, 0, false);
+                self.fastest = self.fastest.max(self.full_rate);
             }
         }
     }

@@ -28,10 +28,9 @@ pub(crate) struct Rounds {
     pub(super) across_loss: Option<u64>,
     /// The newest rate, in bytes per second, at which a queue stood.
     pub(super) full_rate: Option<u64>,
-    /// The fastest such rate, and how many rounds in a row it was far higher than theirs.
+    /// The fastest such rate.
     pub(super) fastest: Option<u64>,
-    pub(super) slower: usize,
-    /// The link was slower than that since, and then as fast again.
+    /// The link was slower than that, and then as fast again.
     pub(super) fell: bool,
     pub(in crate::limits) came_back: bool,
 }
@@ -42,7 +41,7 @@ impl Rounds {
         core::mem::swap(&mut self.kept, &mut old.kept);
         self.kept.clear();
         (self.across_loss, self.full_rate, self.fastest) = (None, None, None);
-        (self.slower, self.fell, self.came_back) = (0, false, false);
+        (self.fell, self.came_back) = (false, false);
     }
 
     /// Closes a round.

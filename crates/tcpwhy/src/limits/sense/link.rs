@@ -31,10 +31,6 @@ pub(crate) const FLAT_ROUNDS: usize = 4;
 /// A rate that changes by this share varies. Ours: a third; not measured. For `near/rate`.
 pub(crate) const VARIES: Share = Share(1, 3);
 
-/// A link that keeps to a lower rate for as many rounds has that rate: a token bucket's credit is spent, or the way is
-/// another one. Ours: `tcpwhy lab run changing-rate` has six slower rounds; twice as many. For `near/afar`.
-pub(crate) const SLOWER_ROUNDS: usize = 12;
-
 /// As many changes, up and down, are a link that varies. Ours: not measured. For `near/rate`.
 pub(crate) const VARIED_STEPS: u32 = 3;
 

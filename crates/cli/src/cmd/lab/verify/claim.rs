@@ -101,13 +101,18 @@ pub(super) struct Claim {
 impl Claim {
     pub(super) fn of(tried: Tried, kernel: Kernel, as_it_was: &Kernel, seen: &Account) -> Self {
         let said = [tried.answer.low_ns, tried.answer.high_ns];
-        let verdict = match (kernel.middle(), as_it_was.middle()) {
-            (Some(kernel), Some(now)) => verdict(said, [now.ns, kernel.ns], now.busy_ns()),
-            _ => Verdict::Unknown,
-        };
-        // Where the kernel does something else unchanged, what it does with a change is of no use.
-        let verdict = if as_it_was.repeats(seen) { verdict } else { Verdict::Unknown };
+        let verdict = judged(said, &kernel, as_it_was, seen);
         Self { tried, kernel, verdict }
+    }
+}
+
+/// Whether `kernel` has what was `said`. Where it does something else unchanged, what it does with a change is of no use.
+fn judged(said: [i64; 2], kernel: &Kernel, as_it_was: &Kernel, seen: &Account) -> Verdict {
+    match (kernel.middle(), as_it_was.middle()) {
+        (Some(kernel), Some(now)) if as_it_was.repeats(seen) => {
+            verdict(said, [now.ns, kernel.ns], now.busy_ns())
+        }
+        _ => Verdict::Unknown,
     }
 }
 
@@ -152,6 +157,19 @@ mod tests {
     fn what_is_no_faster_than_before_is_no_gain() {
         assert_eq!(told(99_499_999), Verdict::LessGain);
         assert_eq!([told(99_500_000), told(120 * MS)], [Verdict::NoGain; 2]);
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_repeat_the_capture_proves_nothing() {
+        let took = |ns| {
+            let mut kernel = Kernel::default();
+            kernel.push(Account { ns, ..Account::default() });
+            kernel
+        };
+        let seen = Account { ns: 100 * MS, ..Account::default() };
+        let judged = |now| judged([40 * MS, 50 * MS], &took(45 * MS), &took(now), &seen);
+        assert_eq!([95 * MS, 105 * MS].map(judged), [Verdict::Held; 2]);
+        assert_eq!([94 * MS, 106 * MS].map(judged), [Verdict::Unknown; 2]);
     }
 
     #[test]
